@@ -1,0 +1,16 @@
+/* Row family: a workgroup is one row of tokens, or of logits wanted. */
+#include "emit.h"
+
+void
+emit_row(Kernel *k)
+{
+	const Node *first = k->r->ops[0];
+	bool wanted = first->op != OP_APPEND && first->type.dim[0] == DIM_R;
+	Scope s = {wanted ? "r" : "t", NULL, 1, false};
+
+	k->grid = (Grid){wanted ? SYM_R : SYM_T, 1, 1, 0};
+	k->stem = arena_printf(k->arena, "row_%s_%llu", ops[first->op].name,
+	    (unsigned long long)type_row(&first->type));
+	text_line(&k->body, "const uint32_t %s = wg;", s.row);
+	emit_scope(k, &s, NULL);
+}
