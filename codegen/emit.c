@@ -12,6 +12,15 @@ static void (*const emit_family[FAM_COUNT])(Kernel *) = {
     [FAM_ATTENTION] = emit_attention,
 };
 
+noreturn void
+no_kernel(Kernel *k, const Node *n, const char *why)
+{
+	char type[TYPE_TEXT];
+
+	err(k->diag, 3, n, "%s to %s has no kernel for target %s: %s",
+	    ops[n->op].name, type_text(&n->type, type), k->l->target->name, why);
+}
+
 static Kernel
 kernel_new(const Lowered *l, const Region *r, Diag *d)
 {

@@ -81,6 +81,9 @@ uint64_t scope_width(const Scope *s, Node *n);
 /* Declares what op n of the region makes for this scope, the stored rows' part
  * or an array, and returns its name. */
 const char *declare_target(Kernel *k, const Scope *s, Node *n);
+/* Declares a pointer to the part of n's row that s covers as the value alias,
+ * an op of the region that passes n on. */
+void declare_as(Kernel *k, const Scope *s, Node *n, Node *alias);
 /* Makes n known in the scope under a name of the caller's choice. */
 void bind_value(Kernel *k, Node *n, const char *name);
 
@@ -106,6 +109,8 @@ const char *point_expression(
 /* Element of a value at the loops' index: a load widened to f32, or the
  * expression of an op inlined here. */
 const char *element(Kernel *k, const Scope *s, Node *n, const Loops *l);
+/* value, which is of type t, as an f32. */
+const char *widened(Kernel *k, DType t, const char *value);
 /* value converted for storing as t. */
 const char *narrowed(Kernel *k, DType t, const char *value);
 /* Declares the pointers that element of n will use, ahead of its loops. */
@@ -119,6 +124,8 @@ void emit_conv(Kernel *k);
 void emit_delta(Kernel *k);
 void emit_attention(Kernel *k);
 
+/* Ends in err: the target has no kernel for n, and why. */
+noreturn void no_kernel(Kernel *k, const Node *n, const char *why);
 /* The op of the region that its family is named after. */
 Node *find_op(const Kernel *k, Op op);
 /* A float constant in text: exact, readable where short. */

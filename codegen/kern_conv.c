@@ -36,16 +36,21 @@ emit_history(Kernel *k, ull taps, ull channels, ull width)
 
 /* One token's sums over the taps, oldest first, then the history moves on. */
 static void
-emit_taps(Kernel *k, const char *taps_w, const char *y, ull taps,
-    ull channels, ull width)
+emit_taps(Kernel *k, const Node *conv, const char *y, ull channels,
+    ull width)
 {
+	DType type = conv->in[1]->type.dtype;
+	ull taps = last_axis(conv->in[1]);
+
 	text_open(&k->body, "for (int i = 0; i < %llu; i++)", width);
-	text_line(&k->body, "const float *w = %s + (c0 + i) * %llu;", taps_w,
-	    taps);
+	text_line(&k->body, "const %s *w = %s + (c0 + i) * %llu;", c_type(type),
+	    arg_weight(k, conv->in[1]), taps);
 	text_line(&k->body, "float sum = 0.0f;");
 	text_line(&k->body, "for (int j = 0; j < %llu; j++)", taps - 1);
-	text_line(&k->body, "\tsum = ig_fma(w[j], past[j][i], sum);");
-	text_line(&k->body, "%s[i] = ig_fma(w[%llu], x[i], sum);", y, taps - 1);
+	text_line(&k->body, "\tsum = ig_fma(%s, past[j][i], sum);",
+	    widened(k, type, "w[j]"));
+	text_line(&k->body, "%s[i] = ig_fma(%s, x[i], sum);", y,
+	    widened(k, type, arena_printf(k->arena, "w[%llu]", taps - 1)));
 	text_line(&k->body, "for (int j = 0; j < %llu; j++)", taps - 2);
 	text_line(&k->body, "\tpast[j][i] = past[j + 1][i];");
 	text_line(&k->body, "past[%llu][i] = x[i];", taps - 2);
@@ -100,8 +105,7 @@ input_row(Kernel *k, const Node *conv)
 	ull row = type_row(&v.root->type);
 
 	if (!view_contiguous(&v))
-		err(k->diag, 3, conv, "conv of a value in pieces has no kernel "
-		    "for target %s", k->l->target->name);
+		no_kernel(k, conv, "its input is in pieces");
 	if (v.offset == 0)
 		return arena_printf(k->arena, "t * %llu", row);
 	return arena_printf(k->arena, "t * %llu + %llu", row, (ull)v.offset);
@@ -115,6 +119,8 @@ emit_conv(Kernel *k)
 	ull width = block_width(k, channels);
 	const char *y;
 
+	if (taps < 2)
+		no_kernel(k, conv, "fewer than two taps");
 	k->stem = arena_printf(k->arena, "conv_%llux%llu", channels, taps);
 	k->grid = (Grid){SYM_B, (uint32_t)(channels / width), 1, 0};
 	text_line(&k->body, "const uint32_t *seq = %s + wg / %llu * 4;",
@@ -129,7 +135,7 @@ emit_conv(Kernel *k)
 	text_line(&k->body, "const float *x = %s + %s + c0;",
 	    arg_rows(k, root_of(conv->in[0])), input_row(k, conv));
 	y = block_target(k, conv, channels, width);
-	emit_taps(k, arg_weight(k, conv->in[1]), y, taps, channels, width);
+	emit_taps(k, conv, y, channels, width);
 	if (silu) {
 		const char *z = block_target(k, silu, channels, width);
 

@@ -62,9 +62,7 @@ emit_delta(Kernel *k)
 	const char *q, *key, *v, *decay, *beta, *o;
 
 	if (dv % 8 != 0)
-		err(k->diag, 3, delta,
-		    "delta_rule with value heads of %llu has no kernel for "
-		    "target %s: no multiple of 8", dv, k->l->target->name);
+		no_kernel(k, delta, "value heads are no multiple of 8");
 	k->stem = arena_printf(k->arena, "delta_%llux%llux%llu",
 	    (ull)delta->type.dim[1], dk, dv);
 	k->grid = (Grid){SYM_B, (uint32_t)delta->type.dim[1], 1, 0};

@@ -50,8 +50,7 @@ whole_input(Kernel *k, const Node *product)
 	View v = view_of(product->in[0]);
 
 	if (!view_contiguous(&v) || v.count != type_row(&v.root->type))
-		err(k->diag, 3, product, "%s of a part of a value has no kernel "
-		    "for target %s", ops[product->op].name, k->l->target->name);
+		no_kernel(k, product, "its input is a part of a value");
 	return v.root;
 }
 

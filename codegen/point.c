@@ -150,18 +150,19 @@ const char *
 element(Kernel *k, const Scope *s, Node *n, const Loops *l)
 {
 	Node *root = root_of(n);
-	const char *e;
 
-	if (is_inlined(k, root)) {
+	if (is_inlined(k, root))
 		return point_expression(k, s, root, l);
-	}
-	e = arena_printf(k->arena, "%s[%s]", value_ref(k, s, n),
-	    index_text(k, s, n, l));
-	if (n->type.dtype == DT_BF16)
-		return arena_printf(k->arena, "ig_from_bf16(%s)", e);
-	if (n->type.dtype == DT_F16)
-		return arena_printf(k->arena, "ig_from_f16(%s)", e);
-	return e;
+	return widened(k, n->type.dtype,
+	    arena_printf(k->arena, "%s[%s]", value_ref(k, s, n),
+	        index_text(k, s, n, l)));
+}
+
+const char *
+widened(Kernel *k, DType t, const char *value)
+{
+	return t == DT_BF16 ? arena_printf(k->arena, "ig_from_bf16(%s)", value)
+	                    : value;
 }
 
 const char *
@@ -195,6 +196,8 @@ emit_point(Kernel *k, const Scope *s, Node *n)
 	Loops l = {scope_width(s, n), scope_width(s, n)};
 	const char *target, *value;
 
+	if (n->type.dtype != DT_F32 && n->type.dtype != DT_BF16)
+		no_kernel(k, n, "only f32 and bf16 are stored");
 	declare_operands(k, s, n);
 	target = declare_target(k, s, n);
 	narrow(k, s, n, &l);

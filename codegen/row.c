@@ -5,6 +5,8 @@
 
 typedef unsigned long long ull;
 
+enum { MAX_EXPERTS = 1024 }; /* IG_MAX_EXPERTS of the prelude */
+
 /* A pointer to n's elements one behind the other. */
 static const char *
 contiguous_ref(Kernel *k, const Scope *s, Node *n)
@@ -85,7 +87,9 @@ emit_norm(Kernel *k, const Scope *s, Node *n)
 	text_line(&k->body, "float *y = %s%s;", y, h.y);
 	text_line(&k->body, "for (int i = 0; i < %llu; i++)", (ull)h.size);
 	if (w)
-		text_line(&k->body, "\ty[i] = (x[i] * inv) * %s[i];", w);
+		text_line(&k->body, "\ty[i] = (x[i] * inv) * %s;",
+		    widened(k, n->in[1]->type.dtype,
+		        arena_printf(k->arena, "%s[i]", w)));
 	else
 		text_line(&k->body, "\ty[i] = x[i] * inv;");
 	text_close(&k->body);
@@ -125,6 +129,8 @@ emit_top_k(Kernel *k, const Scope *s, Node *n)
 	const char *x = contiguous_ref(k, s, n->in[0]);
 	const char *y = declare_target(k, s, n);
 
+	if (last_axis(n->in[0]) > MAX_EXPERTS)
+		no_kernel(k, n, "more than 1024 experts");
 	text_line(&k->body, "ig_top_k(%s, %llu, %u, %s);", x,
 	    (ull)scope_width(s, n->in[0]), n->attr.k, y);
 }
@@ -178,13 +184,13 @@ emit_take(Kernel *k, const Scope *s, Node *n)
 	const char *rows = arg_input(k, IN_ROWS);
 	const char *row = arena_printf(k->arena, "%s[%s]", rows, s->row);
 	Scope from = {row, NULL, 1, false};
-	const char *x = contiguous_ref(k, &from, n->in[0]);
-	const char *y;
+	const char *x, *y;
 
 	if (!is_output(k, n)) {
-		bind_value(k, n, x);
+		declare_as(k, &from, n->in[0], n);
 		return;
 	}
+	x = contiguous_ref(k, &from, n->in[0]);
 	y = declare_target(k, s, n);
 	text_line(&k->body, "for (int i = 0; i < %llu; i++)",
 	    (ull)scope_width(s, n));
@@ -215,6 +221,8 @@ emit_append(Kernel *k, const Scope *s, Node *n)
 	const char *name = value_name(k, n);
 	const char *type = c_type(n->type.dtype);
 
+	if (n->type.dtype != DT_F32 && n->type.dtype != DT_BF16)
+		no_kernel(k, n, "only f32 and bf16 are cached");
 	declare_element(k, s, x);
 	text_line(&k->body, "%s *%s = %s + ig_page_of(%s, %s[%s], %s[%s], s) * %llu;",
 	    type, name, state, arg_input(k, IN_BLOCKS),
@@ -251,8 +259,7 @@ emit_row_op(Kernel *k, const Scope *s, Node *n)
 		return;
 	}
 	if (!emit_op[n->op])
-		err(k->diag, 3, n, "%s has no kernel for target %s",
-		    ops[n->op].name, k->l->target->name);
+		no_kernel(k, n, "its family does not cover it");
 	emit_op[n->op](k, s, n);
 }
 

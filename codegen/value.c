@@ -185,7 +185,7 @@ scope_width(const Scope *s, Node *n)
 /* Where the scope's part of a stored row begins, as text that is added to the
  * rows' pointer; elements are whole blocks for q8a. */
 static const char *
-part_offset(Kernel *k, const Scope *s, Node *n, const View *v)
+part_offset(Kernel *k, const Scope *s, const View *v)
 {
 	uint64_t part = v->count / s->heads, u = unit(v->root);
 	uint64_t row = type_row(&v->root->type) / u;
@@ -194,7 +194,6 @@ part_offset(Kernel *k, const Scope *s, Node *n, const View *v)
 	    : arena_printf(k->arena, "(size_t)%s * %llu", s->row,
 	          (unsigned long long)row);
 
-	(void)n;
 	if (v->offset > 0)
 		at = arena_printf(k->arena, "%s + %llu", at,
 		    (unsigned long long)(v->offset / u));
@@ -223,6 +222,17 @@ slice_of_array(Kernel *k, const Scope *s, Node *n, const View *v)
 	return value_name(k, n);
 }
 
+void
+declare_as(Kernel *k, const Scope *s, Node *n, Node *alias)
+{
+	View v = view_of(n);
+
+	k->declared[alias->id] = true;
+	text_line(&k->body, "%s%s *%s = %s + %s;",
+	    in_region(k, v.root) ? "" : "const ", c_type(n->type.dtype),
+	    value_name(k, alias), arg_rows(k, v.root), part_offset(k, s, &v));
+}
+
 const char *
 value_ref(Kernel *k, const Scope *s, Node *n)
 {
@@ -239,9 +249,7 @@ value_ref(Kernel *k, const Scope *s, Node *n)
 		assert(n != v.root);
 		return slice_of_array(k, s, n, &v);
 	}
-	text_line(&k->body, "%s%s *%s = %s + %s;",
-	    in_region(k, v.root) ? "" : "const ", c_type(n->type.dtype),
-	    value_name(k, n), arg_rows(k, v.root), part_offset(k, s, n, &v));
+	declare_as(k, s, n, n);
 	return value_name(k, n);
 }
 
