@@ -1,0 +1,63 @@
+/* ingot compile */
+#include <stdlib.h>
+#include <string.h>
+
+#include "open.h"
+
+/* NAME.plan for a checkpoint called NAME or NAME.gguf, in this folder. From
+ * malloc. */
+static char *
+default_path(const char *checkpoint)
+{
+	size_t n = strlen(checkpoint), start;
+	char *path;
+
+	while (n > 1 && checkpoint[n - 1] == '/')
+		n--;
+	start = n;
+	while (start > 0 && checkpoint[start - 1] != '/')
+		start--;
+	n -= start;
+	checkpoint += start;
+	if (n > 5 && strncmp(checkpoint + n - 5, ".gguf", 5) == 0)
+		n -= 5;
+	path = malloc(n + sizeof ".plan");
+	if (path)
+		sprintf(path, "%.*s.plan", (int)n, checkpoint);
+	return path;
+}
+
+static int
+say_written(const char *path, double took)
+{
+	ingot_plan *p;
+	Error e;
+
+	if (ingot_plan_open(path, &p, &e))
+		return library_error(&e);
+	note("wrote %s: %llu kernels, %.1f KiB, in %.2f s", path,
+	    (unsigned long long)p->n_kernels, (double)p->map.size / 1024, took);
+	ingot_plan_close(p);
+	return EXIT_DONE;
+}
+
+int
+cmd_compile(const Options *o)
+{
+	CompileOptions co;
+	char *path =
+	    o->output ? strdup(o->output) : default_path(o->operand[0]);
+	double start = seconds();
+	int code;
+
+	if (!path)
+		return user_error("no memory");
+	code = compile_options(o, &co);
+	if (!code)
+		code = compile_checkpoint(
+		    &co, o->operand[0], true, path, NULL, NULL);
+	if (!code)
+		code = say_written(path, seconds() - start);
+	free(path);
+	return code;
+}

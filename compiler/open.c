@@ -1,0 +1,279 @@
+#include "open.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../lower/lower.h"
+#include "suggest.h"
+
+/* ---- compiling ---- */
+
+int
+check_target(const char *name, size_t length)
+{
+	char text[SUGGEST_TEXT], word[SUGGEST_LENGTH];
+	Suggestion s;
+	size_t i;
+
+	snprintf(word, sizeof word, "%.*s", (int)length, name);
+	if (target_by_name(word))
+		return EXIT_DONE;
+	suggest_start(&s, word);
+	for (i = 0; i < target_count; i++)
+		suggest_offer(&s, targets[i].name);
+	note("there is no target '%s'%s; see 'ingot targets'", word,
+	    suggest_text(&s, text));
+	return EXIT_USAGE;
+}
+
+static int
+check_targets(const char *names)
+{
+	int code = EXIT_DONE;
+
+	do {
+		size_t n = strcspn(names, ",");
+
+		code = check_target(names, n);
+		names += n;
+	} while (code == EXIT_DONE && *names++ == ',');
+	return code;
+}
+
+int
+compile_options(const Options *o, CompileOptions *out)
+{
+	*out = compile_defaults();
+	out->model = o->model;
+	if (o->command == CMD_COMPILE && o->target)
+		out->targets = o->target;
+	if (o->numerics)
+		out->numerics = o->numerics;
+	if (o->kv)
+		out->kv = strcmp(o->kv, "f32") == 0 ? DT_F32 : DT_BF16;
+	if (o->max_chunk)
+		out->max_chunk = o->max_chunk;
+	if (o->no_fusion)
+		out->fusion = false;
+	return out->targets[0] ? check_targets(out->targets)
+			       : check_target("", 0);
+}
+
+/* The part that mistakes jump out of. */
+static int
+try_compile(Checkpoint *c, const CompileOptions *o, const char *path,
+    void **bytes, size_t *length)
+{
+	Diag d = {0};
+
+	if (setjmp(d.jump) != 0) {
+		if (!interrupted())
+			note("%s", d.text);
+		return d.exit_code;
+	}
+	if (path)
+		compile_to_file(c, o, &d, path);
+	else
+		compile_plan(c, o, &d, bytes, length);
+	return EXIT_DONE;
+}
+
+int
+compile_checkpoint(const CompileOptions *o, const char *checkpoint,
+    bool header_only, const char *path, void **bytes, size_t *length)
+{
+	Checkpoint *c;
+	Error e;
+	int code;
+
+	if (ckpt_open(checkpoint, header_only, &c, &e))
+		return library_error(&e);
+	code = try_compile(c, o, path, bytes, length);
+	ckpt_close(c);
+	return code;
+}
+
+/* ---- plans ---- */
+
+static bool
+is_plan(const char *path)
+{
+	char magic[8];
+	FILE *in = fopen(path, "rb");
+	bool yes;
+
+	if (!in)
+		return false;
+	yes = fread(magic, 1, sizeof magic, in) == sizeof magic &&
+	      memcmp(magic, PLAN_MAGIC, sizeof magic) == 0;
+	fclose(in);
+	return yes;
+}
+
+static bool
+is_oracle(const Options *o)
+{
+	return o->device && strcmp(o->device, "oracle") == 0;
+}
+
+static int
+compile_here(const Options *o, Opened *out)
+{
+	char label[] = "compiling";
+	CompileOptions co;
+	void *bytes = NULL;
+	size_t length = 0;
+	double start = seconds();
+	Error e;
+	int code = compile_options(o, &co);
+
+	if (code)
+		return code;
+	if (is_oracle(o))
+		co.targets = ""; /* it runs the graph */
+	show_progress(label, 0, 1);
+	code = compile_checkpoint(&co, o->operand[0], o->command == CMD_INSPECT,
+	    NULL, &bytes, &length);
+	show_progress(label, 1, 1);
+	if (code)
+		return code;
+	if (o->verbose)
+		note("compiled in %.2f s", seconds() - start);
+	if (ingot_plan_read(bytes, length, &out->plan, &e))
+		code = library_error(&e);
+	free(bytes);
+	out->compiled = true;
+	return code;
+}
+
+int
+open_plan(const Options *o, Opened *out)
+{
+	const char *fixed = options_of_compile(o);
+	char why[OPTIONS_WHY];
+	Error e;
+
+	*out = (Opened){0};
+	if (!is_plan(o->operand[0]))
+		return compile_here(o, out);
+	if (fixed) {
+		snprintf(why, sizeof why,
+		    "%s is for compiling, and %.200s is "
+		    "a plan already",
+		    fixed, o->operand[0]);
+		return usage_error(o, why);
+	}
+	if (ingot_plan_open(o->operand[0], &out->plan, &e))
+		return library_error(&e);
+	return EXIT_DONE;
+}
+
+/* ---- models ---- */
+
+static int
+check_device(const Options *o)
+{
+	const char *d = o->device;
+	char why[OPTIONS_WHY];
+
+	if (!d || strcmp(d, "auto") == 0 || strcmp(d, "cpu") == 0 ||
+	    strcmp(d, "oracle") == 0)
+		return EXIT_DONE;
+	if (strncmp(d, "hip:", 4) == 0 || strncmp(d, "sim:", 4) == 0)
+		return user_error("--device %.100s: this version of Ingot "
+				  "runs on cpu and oracle alone",
+		    d);
+	snprintf(why, sizeof why,
+	    "--device '%.100s': auto, cpu or oracle is expected", d);
+	return usage_error(o, why);
+}
+
+int
+open_check(const Options *o, const char **checkpoint)
+{
+	bool plan = is_plan(o->operand[0]);
+
+	*checkpoint = plan ? o->weights : o->operand[0];
+	if (plan && !o->weights)
+		return usage_error(o, "a plan needs --weights CHECKPOINT");
+	if (!plan && o->weights)
+		return usage_error(
+		    o, "--weights is for a plan; a checkpoint has its own");
+	return check_device(o);
+}
+
+static int
+bind(const Options *o, OracleWatch *watch, Opened *out)
+{
+	char label[] = "reading weights";
+	ingot_model_options mo = {
+	    sizeof mo, o->device, o->threads, show_progress, label};
+	BackendFactory oracle = oracle_factory(watch);
+	const char *path = out->compiled ? o->operand[0] : o->weights;
+	Error e;
+	ingot_status status;
+
+	if (is_oracle(o))
+		status = model_open_custom(
+		    out->plan, path, &oracle, &mo, &out->model, &e);
+	else
+		status =
+		    ingot_model_open(out->plan, path, &mo, &out->model, &e);
+	return status ? library_error(&e) : EXIT_DONE;
+}
+
+int
+open_model(const Options *o, OracleWatch *watch, Opened *out)
+{
+	double start;
+	int code;
+
+	code = open_plan(o, out);
+	if (!code && interrupted())
+		code = EXIT_INTERRUPTED;
+	if (code)
+		return code;
+	start = seconds();
+	code = bind(o, watch, out);
+	out->load_ms = (seconds() - start) * 1e3;
+	if (!code && (!o->device || strcmp(o->device, "auto") == 0))
+		note("running on the CPU; this version of Ingot looks for no "
+		     "GPU");
+	if (!code && o->verbose)
+		note("loaded in %.0f ms: %.1f MiB of weights on %s",
+		    out->load_ms,
+		    (double)ingot_model_get_info(out->model).weight_bytes /
+			(1 << 20),
+		    ingot_model_get_info(out->model).device);
+	return code;
+}
+
+void
+open_close(Opened *m)
+{
+	ingot_model_close(m->model);
+	if (m->plan)
+		ingot_plan_close(m->plan);
+	*m = (Opened){0};
+}
+
+uint32_t
+open_ctx(const Options *o, const Opened *m)
+{
+	uint32_t trained = ingot_model_get_info(m->model).ctx;
+
+	if (o->ctx)
+		return o->ctx;
+	return trained < 8192 ? trained : 8192;
+}
+
+int
+open_session(
+    const Opened *m, const ingot_session_options *so, ingot_session **out)
+{
+	Error e;
+
+	*out = NULL;
+	return ingot_session_open(m->model, so, out, &e) ? library_error(&e)
+							 : EXIT_DONE;
+}

@@ -1,0 +1,184 @@
+#include "oracle.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../ir/eval.h"
+
+typedef struct Oracle {
+	Backend base;
+	const Plan *plan;
+	const Weights *weights;
+	const OracleWatch *watch;
+	float *logits;
+	Arena *arena;
+	Eval *eval;
+	EvalSeq *seqs; /* [max_seqs] */
+} Oracle;
+
+_Static_assert(sizeof(EvalSeq) == sizeof(StepSeq), "the same fields");
+
+/* The plan's weight called name, or NULL. */
+static const void *
+find_weight(const Oracle *o, const char *name, uint64_t *bytes)
+{
+	uint64_t i;
+
+	for (i = 0; i < o->plan->n_weights; i++)
+		if (strcmp(plan_string(o->plan, o->plan->weights[i].name),
+			name) == 0) {
+			*bytes = o->weights->bytes[i];
+			return o->weights->data[i];
+		}
+	return NULL;
+}
+
+static const void *
+weight_data(void *user, const Weight *w)
+{
+	uint64_t bytes;
+
+	return find_weight(user, w->name, &bytes);
+}
+
+static void
+watch_node(void *user, const Node *n, const void *value, uint64_t rows)
+{
+	const Oracle *o = user;
+
+	if (n->name != NULL && ops[n->op].kind != KIND_LEAF &&
+	    n->type.dtype == DT_F32 && n->type.dim[0] < 0)
+		o->watch->call(
+		    o->watch->user, n->name, value, rows, type_row(&n->type));
+}
+
+static ingot_status
+oracle_step(Backend *b, const StepDesc *d, Error *err)
+{
+	Oracle *o = (Oracle *)b;
+	EvalStep step = {
+	    d->n_tokens, d->tokens, d->n_seqs, o->seqs, d->n_rows, d->rows};
+	const Node *bad;
+	uint32_t i;
+
+	for (i = 0; i < d->n_seqs; i++)
+		o->seqs[i] = (EvalSeq){d->seqs[i].slot, d->seqs[i].first,
+		    d->seqs[i].count, d->seqs[i].start};
+	bad = eval_step(o->eval, &step, o->logits);
+	if (bad == NULL)
+		return INGOT_OK;
+	return fail(err, INGOT_NOT_FINITE,
+	    "%s (%s:%u) met a value that is not finite", ops[bad->op].name,
+	    bad->file ? bad->file : "graph", bad->file ? bad->line : bad->id);
+}
+
+static void
+oracle_copy_slot(Backend *b, uint32_t from, uint32_t to, uint32_t length)
+{
+	eval_copy(((Oracle *)b)->eval, from, to, length);
+}
+
+static void
+oracle_clear_slot(Backend *b, uint32_t slot)
+{
+	eval_clear(((Oracle *)b)->eval, slot);
+}
+
+/* Keys lie with their slot. */
+static void
+oracle_copy_page(Backend *b, uint32_t from, uint32_t to)
+{
+	(void)b;
+	(void)from;
+	(void)to;
+}
+
+static void
+oracle_close(Backend *b)
+{
+	Oracle *o = (Oracle *)b;
+
+	eval_free(o->eval);
+	if (o->arena)
+		arena_free(o->arena);
+	free(o->seqs);
+	free(o);
+}
+
+/* What verify cannot know: that graph and plan are about the same model. */
+static ingot_status
+check_graph(const Oracle *o, const Graph *g, Error *err)
+{
+	uint32_t i;
+	uint64_t bytes;
+
+	for (i = 0; i < g->n_weights; i++) {
+		const Weight *w = &g->weights[i];
+		uint64_t want =
+		    dtype_bytes(w->type.dtype, type_count(&w->type));
+
+		if (!find_weight(o, w->name, &bytes) || bytes != want)
+			return fail(err, INGOT_BAD_FILE,
+			    "weight %s of the plan's graph is not the one of "
+			    "its tables",
+			    w->name);
+	}
+	if (g->vocab != o->plan->meta->vocab)
+		return fail(err, INGOT_BAD_FILE,
+		    "the plan's graph has a vocabulary of %u, its tables of %u",
+		    g->vocab, o->plan->meta->vocab);
+	return INGOT_OK;
+}
+
+static ingot_status
+open_graph(Oracle *o, const Graph **out, Error *err)
+{
+	char why[512];
+	const char *fault;
+	Graph *g = graph_parse(
+	    o->arena, o->plan->graph, (size_t)o->plan->n_graph, why);
+
+	if (!g)
+		return fail(err, INGOT_BAD_FILE, "the plan's graph: %s", why);
+	fault = verify(g);
+	if (fault)
+		return fail(err, INGOT_BAD_FILE, "the plan's graph: %s", fault);
+	legalise(g);
+	*out = g;
+	return check_graph(o, g, err);
+}
+
+static const BackendOps oracle_ops = {oracle_step, oracle_copy_slot,
+    oracle_clear_slot, oracle_copy_page, oracle_close};
+
+static ingot_status
+oracle_open(void *user, const Plan *plan, const Weights *w,
+    const BackendLimits *limits, Backend **out, Error *err)
+{
+	Oracle *o = calloc(1, sizeof *o);
+	EvalOptions options = {limits->ctx, limits->max_seqs, weight_data,
+	    user ? watch_node : NULL, o};
+	const Graph *g;
+	ingot_status status;
+
+	if (!o)
+		return fail(err, INGOT_NO_MEMORY, "no memory for the oracle");
+	*o = (Oracle){{&oracle_ops}, plan, w, user, limits->logits, arena_new(),
+	    NULL, calloc(limits->max_seqs, sizeof *o->seqs)};
+	status = o->seqs
+		     ? open_graph(o, &g, err)
+		     : fail(err, INGOT_NO_MEMORY, "no memory for the oracle");
+	if (status) {
+		oracle_close(&o->base);
+		return status;
+	}
+	o->eval = eval_new(g, &options);
+	*out = &o->base;
+	return INGOT_OK;
+}
+
+BackendFactory
+oracle_factory(OracleWatch *watch)
+{
+	return (BackendFactory){oracle_open, watch, "oracle"};
+}

@@ -1,0 +1,29 @@
+/* What is in a plan, as JSON. */
+#ifndef COMPILER_PLAN_JSON_H
+#define COMPILER_PLAN_JSON_H
+
+#include <jansson.h>
+
+#include "../runtime/plan_open.h"
+
+/* Each returns a new reference; t is an index of a target. Arrays of objects
+ * are for extending to another target, so each object names its own. */
+
+/* Facts about the whole, and its targets. */
+json_t *plan_summary(const Plan *p);
+/* One object a launch, in order: what it computes and why no more. */
+json_t *plan_launches(const Plan *p, uint32_t t);
+/* One object a kernel. */
+json_t *plan_kernels(const Plan *p, uint32_t t);
+/* One object a buffer: bytes and lifetime. */
+json_t *plan_buffers(const Plan *p, uint32_t t);
+/* Bytes that the target needs for each token and each row of logits of a step,
+ * and for its weights. */
+json_t *plan_arenas(const Plan *p, uint32_t t);
+/* One object a state. */
+json_t *plan_states(const Plan *p);
+
+const PlanKernel *launch_kernel(
+    const Plan *p, const PlanTarget *t, const PlanLaunch *l);
+
+#endif

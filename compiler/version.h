@@ -1,0 +1,6 @@
+#ifndef COMPILER_VERSION_H
+#define COMPILER_VERSION_H
+
+#define INGOT_VERSION "0.1.0"
+
+#endif
