@@ -140,10 +140,10 @@ compile(Arena *a, Job *j, const char *program, const char *isa, Object *out,
 {
 	char *march = arena_printf(a, "-march=%s", isa);
 	char *argv[] = {(char *)program, "-std=c11", "-O2", march,
-	    "-ffp-contract=off", "-ffreestanding", "-fPIC", "-fvisibility=hidden",
-	    "-fno-stack-protector", "-shared", "-nostdlib", "-fuse-ld=lld",
-	    "-Wl,--no-undefined", "-Wl,--build-id=none", "-Wl,-s", "-o",
-	    j->object, j->source, NULL};
+	    "-ffp-contract=off", "-ffreestanding", "-fPIC",
+	    "-fvisibility=hidden", "-fno-stack-protector", "-shared",
+	    "-nostdlib", "-fuse-ld=lld", "-Wl,--no-undefined",
+	    "-Wl,--build-id=none", "-Wl,-s", "-o", j->object, j->source, NULL};
 	char messages[TOOL_WHY / 2];
 
 	if (run(argv, j->out, j->messages) != 0) {
@@ -170,8 +170,10 @@ clang_compile(Arena *a, const char *text, size_t length, const char *isa,
 		return false;
 	program = find_program(a, &j, &out->toolchain);
 	if (!program)
-		snprintf(why, TOOL_WHY, "neither clang-19 nor clang is on the "
-		    "PATH; install clang and lld to compile for %s", isa);
+		snprintf(why, TOOL_WHY,
+		    "neither clang-19 nor clang is on the "
+		    "PATH; install clang and lld to compile for %s",
+		    isa);
 	else if (!write_all(j.source, text, length))
 		snprintf(why, TOOL_WHY, "cannot write %s: %s", j.source,
 		    strerror(errno));

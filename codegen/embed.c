@@ -64,8 +64,8 @@ put_table(const char *name, const char *root, int n, char **files)
 	for (int i = 0; i < n; i++) {
 		if (strncmp(files[i], root, cut) != 0)
 			fatal(files[i], "lies outside the root");
-		printf("{\"%s\", file%d, sizeof file%d},\n", files[i] + cut, i,
-		    i);
+		printf(
+		    "{\"%s\", file%d, sizeof file%d},\n", files[i] + cut, i, i);
 	}
 	printf("{NULL, NULL, 0}};\n");
 }

@@ -18,7 +18,8 @@ no_kernel(Kernel *k, const Node *n, const char *why)
 	char type[TYPE_TEXT];
 
 	err(k->diag, 3, n, "%s to %s has no kernel for target %s: %s",
-	    ops[n->op].name, type_text(&n->type, type), k->l->target->name, why);
+	    ops[n->op].name, type_text(&n->type, type), k->l->target->name,
+	    why);
 }
 
 static Kernel
@@ -52,8 +53,8 @@ ops_text(Kernel *k, const char *prefix)
 
 			text_add(&t, "%s%s", j > 0 ? ", " : "",
 			    ops[in->op].kind == KIND_LEAF
-			        ? type_text(&in->type, type)
-			        : value_name(k, in));
+				? type_text(&in->type, type)
+				: value_name(k, in));
 		}
 		text_add(&t, "): %s\n", type_text(&n->type, type));
 	}
@@ -66,18 +67,17 @@ arg_type(const Arg *a)
 	switch (a->kind) {
 	case ARG_BUFFER:
 	case ARG_WEIGHT:
-		return dtypes[a->node->type.dtype].kind == DK_QUANT
-		    ? "uint8_t"
-		    : a->node->type.dtype == DT_Q8A ? "Q8A"
-		    : a->node->type.dtype == DT_F32 ? "float"
-		    : a->node->type.dtype == DT_I32 ? "uint32_t"
-		                                    : "uint16_t";
+		return dtypes[a->node->type.dtype].kind == DK_QUANT ? "uint8_t"
+		       : a->node->type.dtype == DT_Q8A              ? "Q8A"
+		       : a->node->type.dtype == DT_F32              ? "float"
+		       : a->node->type.dtype == DT_I32              ? "uint32_t"
+						       : "uint16_t";
 	case ARG_INPUT:
 		return "uint32_t";
 	default:
 		return a->kind == ARG_STATE && a->node->type.dtype == DT_BF16
-		    ? "uint16_t"
-		    : "float";
+			   ? "uint16_t"
+			   : "float";
 	}
 }
 
@@ -85,7 +85,7 @@ static bool
 is_written(const Kernel *k, const Arg *a)
 {
 	return a->kind == ARG_STATE || a->kind == ARG_LOGITS ||
-	    (a->kind == ARG_BUFFER && in_region(k, a->node));
+	       (a->kind == ARG_BUFFER && in_region(k, a->node));
 }
 
 /* Everything behind the kernel's name. */
@@ -129,7 +129,7 @@ intern(Emitted *e, Kernel *k, const char **bodies)
 	bodies[e->n_codes] = body;
 	e->codes[e->n_codes] = (Code){name, k->r->family,
 	    arena_printf(a, "/*\n%s */\nIG_KERNEL void\n%s%s",
-	        ops_text(k, " * "), name, body)};
+		ops_text(k, " * "), name, body)};
 	return e->n_codes++;
 }
 

@@ -145,7 +145,8 @@ typedef struct Launch {
 	Grid grid;
 	const Arg *args;
 	uint32_t n_args;
-	const char *ops; /* the region's ops in the kernel's names, a line each */
+	const char
+	    *ops; /* the region's ops in the kernel's names, a line each */
 } Launch;
 
 typedef struct Emitted {

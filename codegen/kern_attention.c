@@ -17,18 +17,23 @@ emit_span(Kernel *k, const Node *n, const char *q)
 	const char *kv = n->in[1]->type.dtype == DT_F32 ? "f32" : "bf16";
 	ull kv_heads = (ull)n->in[1]->type.dim[1];
 
-	text_line(&k->body, "const int count = keys - first < 128 ? (int)(keys - first) : 128;");
+	text_line(&k->body, "const int count = keys - first < 128 ? (int)(keys "
+			    "- first) : 128;");
 	text_line(&k->body, "float p[128], o[%llu];", d);
-	text_line(&k->body, "ig_scores_%s(%s, %s, page + first / %d, %llu, kv_head, count, %llu, %s, p);",
-	    kv, q, arg_state(k, root_of(n->in[1])->in[0]), KV_PAGE,
-	    kv_heads, d, float_text(k->arena, n->attr.scale));
+	text_line(&k->body,
+	    "ig_scores_%s(%s, %s, page + first / %d, %llu, kv_head, count, "
+	    "%llu, %s, p);",
+	    kv, q, arg_state(k, root_of(n->in[1])->in[0]), KV_PAGE, kv_heads, d,
+	    float_text(k->arena, n->attr.scale));
 	text_line(&k->body, "const float m = ig_span_exp(p, count);");
 	text_line(&k->body, "const float l = ig_tree128(p);");
-	text_line(&k->body, "ig_values_%s(p, %s, page + first / %d, %llu, kv_head, count, %llu, o);",
-	    kv, arg_state(k, root_of(n->in[2])->in[0]), KV_PAGE,
-	    kv_heads, d);
-	text_line(&k->body, "ig_merge_span(first == 0, m, l, o, %llu, &max, &sum, %s);",
-	    d, value_name(k, n));
+	text_line(&k->body,
+	    "ig_values_%s(p, %s, page + first / %d, %llu, kv_head, count, "
+	    "%llu, o);",
+	    kv, arg_state(k, root_of(n->in[2])->in[0]), KV_PAGE, kv_heads, d);
+	text_line(&k->body,
+	    "ig_merge_span(first == 0, m, l, o, %llu, &max, &sum, %s);", d,
+	    value_name(k, n));
 }
 
 void
@@ -48,12 +53,14 @@ emit_attention(Kernel *k)
 	    heads / (ull)n->in[1]->type.dim[1]);
 	text_line(&k->body, "const uint32_t keys = %s[t] + 1;",
 	    arg_input(k, IN_POSITIONS));
-	text_line(&k->body, "const uint32_t *page = %s + (size_t)%s[t] * s->pages;",
+	text_line(&k->body,
+	    "const uint32_t *page = %s + (size_t)%s[t] * s->pages;",
 	    arg_input(k, IN_BLOCKS), arg_input(k, IN_ROW_SLOT));
 	q = value_ref(k, &s, n->in[0]);
 	o = declare_target(k, &s, n);
 	text_line(&k->body, "float max = 0.0f, sum = 0.0f;");
-	text_open(&k->body, "for (uint32_t first = 0; first < keys; first += 128)");
+	text_open(
+	    &k->body, "for (uint32_t first = 0; first < keys; first += 128)");
 	emit_span(k, n, q);
 	text_close(&k->body);
 	text_line(&k->body, "const float inv = ig_div(1.0f, sum);");

@@ -29,15 +29,16 @@ emit_history(Kernel *k, ull taps, ull channels, ull width)
 	text_open(&k->body, "for (uint32_t j = 0; j < %llu; j++)", taps - 1);
 	text_line(&k->body, "const uint32_t at = start + j;");
 	text_line(&k->body, "for (int i = 0; i < %llu; i++)", width);
-	text_line(&k->body, "\tpast[j][i] = at < %llu ? 0.0f : ring[(at - %llu) %% %llu * %llu + i];",
+	text_line(&k->body,
+	    "\tpast[j][i] = at < %llu ? 0.0f : ring[(at - %llu) %% %llu * %llu "
+	    "+ i];",
 	    taps - 1, taps - 1, taps, channels);
 	text_close(&k->body);
 }
 
 /* One token's sums over the taps, oldest first, then the history moves on. */
 static void
-emit_taps(Kernel *k, const Node *conv, const char *y, ull channels,
-    ull width)
+emit_taps(Kernel *k, const Node *conv, const char *y, ull channels, ull width)
 {
 	DType type = conv->in[1]->type.dtype;
 	ull taps = last_axis(conv->in[1]);
@@ -54,8 +55,8 @@ emit_taps(Kernel *k, const Node *conv, const char *y, ull channels,
 	text_line(&k->body, "for (int j = 0; j < %llu; j++)", taps - 2);
 	text_line(&k->body, "\tpast[j][i] = past[j + 1][i];");
 	text_line(&k->body, "past[%llu][i] = x[i];", taps - 2);
-	text_line(&k->body, "ring[(start + n) %% %llu * %llu + i] = x[i];", taps,
-	    channels);
+	text_line(&k->body, "ring[(start + n) %% %llu * %llu + i] = x[i];",
+	    taps, channels);
 	text_close(&k->body);
 }
 
@@ -84,8 +85,8 @@ emit_slice(Kernel *k, Node *norm, Node *silu)
 	if (v.offset == 0)
 		text_open(&k->body, "if (c0 < %llu)", (ull)v.count);
 	else
-		text_open(&k->body, "if (c0 >= %llu && c0 < %llu)", (ull)v.offset,
-		    (ull)(v.offset + v.count));
+		text_open(&k->body, "if (c0 >= %llu && c0 < %llu)",
+		    (ull)v.offset, (ull)(v.offset + v.count));
 	text_line(&k->body, "const uint32_t head = c0 / %llu - %llu;", head,
 	    (ull)v.offset / head);
 	bind_value(k, norm->in[0], value_name(k, silu));
@@ -125,7 +126,8 @@ emit_conv(Kernel *k)
 	k->grid = (Grid){SYM_B, (uint32_t)(channels / width), 1, 0};
 	text_line(&k->body, "const uint32_t *seq = %s + wg / %llu * 4;",
 	    arg_input(k, IN_SEQS), channels / width);
-	text_line(&k->body, "const uint32_t c0 = wg %% %llu * %llu, start = seq[3];",
+	text_line(&k->body,
+	    "const uint32_t c0 = wg %% %llu * %llu, start = seq[3];",
 	    channels / width, width);
 	text_line(&k->body, "float *ring = %s + (size_t)seq[0] * %llu + c0;",
 	    arg_state(k, conv->in[2]), taps * channels);

@@ -64,14 +64,15 @@ emit_block_bounds(Kernel *k, const Node *product, const char *block)
 	if (rows % BLOCK == 0)
 		text_line(&k->body, "const int n = %d;", BLOCK);
 	else
-		text_line(&k->body, "const int n = n0 + %d < %llu ? %d : (int)(%llu - n0);",
+		text_line(&k->body,
+		    "const int n = n0 + %d < %llu ? %d : (int)(%llu - n0);",
 		    BLOCK, rows, BLOCK, rows);
 }
 
 /* name[j][i]: products of up to 4 activation rows x[j] with rows n0 + i. */
 static void
-emit_products(Kernel *k, const Node *product, const char *expert,
-    const char *name)
+emit_products(
+    Kernel *k, const Node *product, const char *expert, const char *name)
 {
 	const Node *w = product->in[1];
 	const char *type = dtypes[w->type.dtype].name;
@@ -80,9 +81,9 @@ emit_products(Kernel *k, const Node *product, const char *expert,
 
 	text_line(&k->body, "float %s[4][%d];", name, BLOCK);
 	text_line(&k->body, "ig_block_%s(%s, %s%s, n0, n, x, nt, %llu, %s);",
-	    type, weight,
-	    expert ? arena_printf(k->arena, "%s, ", expert) : "",
-	    expert ? arena_printf(k->arena, "%llu", rows) : "0, 0", width, name);
+	    type, weight, expert ? arena_printf(k->arena, "%s, ", expert) : "",
+	    expert ? arena_printf(k->arena, "%llu", rows) : "0, 0", width,
+	    name);
 }
 
 /* ---- what becomes of the products ---- */
@@ -119,7 +120,9 @@ emit_pair_store(Kernel *k, Node *gate, Node *up, const char *at)
 	text_line(&k->body, "for (int i = 0; i < n; i++)");
 	text_line(&k->body, "\ty[i] = %s;", point_expression(k, &s, mul, &l));
 	if (quantise) {
-		text_line(&k->body, "if (ig_quantise(y, %d, %s + ((size_t)%s * %llu + n0) / 32))",
+		text_line(&k->body,
+		    "if (ig_quantise(y, %d, %s + ((size_t)%s * %llu + n0) / "
+		    "32))",
 		    BLOCK, arg_rows(k, quantise), at, (ull)rows);
 		text_line(&k->body, "\tig_fault(s);");
 	}
@@ -160,14 +163,14 @@ count_text(const Node *product)
 static void
 emit_segment(Kernel *k, Node *product, ull before)
 {
-	const char *block = before > 0
-	    ? arena_printf(k->arena, "wg - %llu", before)
-	    : "wg";
+	const char *block =
+	    before > 0 ? arena_printf(k->arena, "wg - %llu", before) : "wg";
 	const char *w = arg_weight(k, product->in[1]);
 	const char *x = arg_rows(k, whole_input(k, product));
 
 	text_line(&k->body, "%sig_linear_%s(%s, %llu, %s, %s, %s, %llu, %s);",
-	    k->r->n_ops > 1 ? "\t" : "", dtypes[product->in[1]->type.dtype].name, w, (ull)out_rows(product),
+	    k->r->n_ops > 1 ? "\t" : "",
+	    dtypes[product->in[1]->type.dtype].name, w, (ull)out_rows(product),
 	    block, x, count_text(product), (ull)in_width(product),
 	    arg_rows(k, product));
 }
@@ -200,11 +203,12 @@ emit_pair(Kernel *k)
 	emit_block_bounds(k, product, "wg");
 	text_open(&k->body, "for (uint32_t t = 0; t < %s; t += 4)", count);
 	text_line(&k->body, "const int nt = ig_least4(%s - t);", count);
-	text_line(&k->body, "const %s *x[4];",
-	    c_type(product->in[0]->type.dtype));
+	text_line(
+	    &k->body, "const %s *x[4];", c_type(product->in[0]->type.dtype));
 	text_line(&k->body, "for (int j = 0; j < 4; j++)");
-	text_line(&k->body, "\tx[j] = %s + (size_t)(t + (j < nt ? j : 0)) * %llu;",
-	    x, (ull)x_stride(product));
+	text_line(&k->body,
+	    "\tx[j] = %s + (size_t)(t + (j < nt ? j : 0)) * %llu;", x,
+	    (ull)x_stride(product));
 	emit_block(k, product, NULL, "(t + j)");
 	text_close(&k->body);
 }
@@ -239,11 +243,14 @@ emit_pick(Kernel *k, const Node *product, const char *ids)
 	bool shared = x->type.n_dims == 2;
 
 	text_line(&k->body, "uint32_t pair[4];");
-	text_line(&k->body, "const int nt = ig_pairs_of(%s, s->tokens * %llu, expert, &p, pair);",
+	text_line(&k->body,
+	    "const int nt = ig_pairs_of(%s, s->tokens * %llu, expert, &p, "
+	    "pair);",
 	    ids, slots);
 	text_line(&k->body, "const %s *x[4];", c_type(x->type.dtype));
 	text_line(&k->body, "for (int j = 0; j < 4; j++)");
-	text_line(&k->body, "\tx[j] = %s + (size_t)pair[j < nt ? j : 0]%s * %llu;",
+	text_line(&k->body,
+	    "\tx[j] = %s + (size_t)pair[j < nt ? j : 0]%s * %llu;",
 	    arg_rows(k, whole_input(k, product)),
 	    shared ? arena_printf(k->arena, " / %llu", slots) : "",
 	    (ull)x_stride(product));
@@ -263,8 +270,8 @@ emit_experts(Kernel *k)
 	text_line(&k->body, "const uint32_t expert = %s[p];", ids);
 	text_line(&k->body, "if (ig_chosen_before(%s, p))", ids);
 	text_line(&k->body, "\treturn;");
-	emit_block_bounds(k, product,
-	    arena_printf(k->arena, "(wg %% %u)", n_blocks));
+	emit_block_bounds(
+	    k, product, arena_printf(k->arena, "(wg %% %u)", n_blocks));
 	text_open(&k->body, "while (p < s->tokens * %u)", slots);
 	emit_pick(k, product, ids);
 	emit_block(k, product, "expert", "pair[j]");

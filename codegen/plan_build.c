@@ -20,7 +20,7 @@ static bool
 same_table(const Node *a, const Node *b)
 {
 	return a->op == OP_ROPE && b->op == OP_ROPE &&
-	    a->attr.rot == b->attr.rot && a->attr.theta == b->attr.theta;
+	       a->attr.rot == b->attr.rot && a->attr.theta == b->attr.theta;
 }
 
 /* Whether no rope before n asks for the same table. */
@@ -128,7 +128,8 @@ rule_names(Arena *a, uint32_t rules)
 	text_add(&t, "%s", "");
 	for (int i = 0; fuse_rules[i]; i++)
 		if (rules & 1u << i)
-			text_add(&t, "%s%s", t.length ? "," : "", fuse_rules[i]);
+			text_add(
+			    &t, "%s%s", t.length ? "," : "", fuse_rules[i]);
 	return t.at;
 }
 
@@ -205,8 +206,8 @@ add_buffer(PlanWriter *pw, const Buffer *b)
 	PlanBuffer *p = pw_add(pw, SEC_BUFFERS, 1);
 	char name[32];
 
-	snprintf(name, sizeof name, "%s %%%u", ops[b->node->op].name,
-	    b->node->id);
+	snprintf(
+	    name, sizeof name, "%s %%%u", ops[b->node->op].name, b->node->id);
 	p->name = pw_string(pw, name);
 	p->sym = b->sym == DIM_T ? SYM_T : SYM_R;
 	p->row_bytes = b->row_bytes;

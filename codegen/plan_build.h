@@ -8,8 +8,9 @@
 
 /* States, tables and the graph's text. */
 void plan_add_graph(PlanWriter *pw, Graph *g);
-/* One target: buffers, kernels, launches, their text and object code. first_pack
- * is the index of the first of its PlanPacks, one for each weight. */
+/* One target: buffers, kernels, launches, their text and object code.
+ * first_pack is the index of the first of its PlanPacks, one for each weight.
+ */
 void plan_add_target(
     PlanWriter *pw, const Emitted *e, const Object *o, uint32_t first_pack);
 /* The whole source of a target: prelude and kernels. */

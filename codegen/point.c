@@ -52,7 +52,7 @@ is_inlined(const Kernel *k, const Node *n)
 	if (reader->op == OP_APPEND)
 		return true;
 	return ops[reader->op].kind == KIND_POINT && n->type.dtype == DT_F32 &&
-	    type_row(&n->type) == type_row(&reader->type);
+	       type_row(&n->type) == type_row(&reader->type);
 }
 
 /* ---- indices ---- */
@@ -100,11 +100,11 @@ index_text(Kernel *k, const Scope *s, Node *n, const Loops *l)
 	if (run == l->width || count == run)
 		return "i";
 	if (!has_rows(n) || view_contiguous(&v) || s->heads > 1)
-		return arena_printf(k->arena, "h * %llu + i",
-		    (unsigned long long)run);
+		return arena_printf(
+		    k->arena, "h * %llu + i", (unsigned long long)run);
 	if (v.inner == run)
-		return arena_printf(k->arena, "h * %llu + i",
-		    (unsigned long long)v.stride);
+		return arena_printf(
+		    k->arena, "h * %llu + i", (unsigned long long)v.stride);
 	return arena_printf(k->arena,
 	    "h * %llu / %llu * %llu + h * %llu %% %llu + i",
 	    (unsigned long long)run, (unsigned long long)v.inner,
@@ -137,10 +137,12 @@ point_expression(Kernel *k, const Scope *s, Node *n, const Loops *l)
 		}
 		p++;
 		if (*p == 'f')
-			text_add(&t, "%s", float_text(k->arena, n->attr.factor));
+			text_add(
+			    &t, "%s", float_text(k->arena, n->attr.factor));
 		else
-			text_add(&t, infix && is_infix(k, n->in[*p - '1'])
-			    ? "(%s)" : "%s",
+			text_add(&t,
+			    infix && is_infix(k, n->in[*p - '1']) ? "(%s)"
+								  : "%s",
 			    element(k, s, n->in[*p - '1'], l));
 	}
 	return t.at;
@@ -155,21 +157,21 @@ element(Kernel *k, const Scope *s, Node *n, const Loops *l)
 		return point_expression(k, s, root, l);
 	return widened(k, n->type.dtype,
 	    arena_printf(k->arena, "%s[%s]", value_ref(k, s, n),
-	        index_text(k, s, n, l)));
+		index_text(k, s, n, l)));
 }
 
 const char *
 widened(Kernel *k, DType t, const char *value)
 {
 	return t == DT_BF16 ? arena_printf(k->arena, "ig_from_bf16(%s)", value)
-	                    : value;
+			    : value;
 }
 
 const char *
 narrowed(Kernel *k, DType t, const char *value)
 {
 	return t == DT_BF16 ? arena_printf(k->arena, "ig_to_bf16(%s)", value)
-	                    : value;
+			    : value;
 }
 
 /* ---- loops ---- */

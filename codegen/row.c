@@ -21,8 +21,8 @@ contiguous_ref(Kernel *k, const Scope *s, Node *n)
 	name = arena_printf(k->arena, "%s_copy", value_name(k, n));
 	text_line(&k->body, "%s %s[%llu];", c_type(n->type.dtype), name,
 	    (ull)l.width);
-	text_line(&k->body, "for (int h = 0; h < %llu; h++)",
-	    (ull)(l.width / l.run));
+	text_line(
+	    &k->body, "for (int h = 0; h < %llu; h++)", (ull)(l.width / l.run));
 	text_line(&k->body, "\tfor (int i = 0; i < %llu; i++)", (ull)l.run);
 	text_line(&k->body, "\t\t%s[h * %llu + i] = %s;", name, (ull)l.run,
 	    element(k, s, n, &l));
@@ -56,8 +56,8 @@ static void
 open_heads(Kernel *k, const Heads *h)
 {
 	if (h->count > 1) {
-		text_open(&k->body, "for (int h = 0; h < %llu; h++)",
-		    (ull)h->count);
+		text_open(
+		    &k->body, "for (int h = 0; h < %llu; h++)", (ull)h->count);
 		return;
 	}
 	text_line(&k->body, "{");
@@ -78,18 +78,18 @@ emit_norm(Kernel *k, const Scope *s, Node *n)
 	if (w)
 		text_line(&k->body,
 		    "const float inv = ig_rms_inv(x, %llu, %s, %s, s);",
-		    (ull)h.size, float_text(k->arena, (float)(1.0 / (double)h.size)),
-		    eps);
+		    (ull)h.size,
+		    float_text(k->arena, (float)(1.0 / (double)h.size)), eps);
 	else
 		text_line(&k->body,
-		    "const float inv = ig_l2_inv(x, %llu, %s, s);",
-		    (ull)h.size, eps);
+		    "const float inv = ig_l2_inv(x, %llu, %s, s);", (ull)h.size,
+		    eps);
 	text_line(&k->body, "float *y = %s%s;", y, h.y);
 	text_line(&k->body, "for (int i = 0; i < %llu; i++)", (ull)h.size);
 	if (w)
 		text_line(&k->body, "\ty[i] = (x[i] * inv) * %s;",
 		    widened(k, n->in[1]->type.dtype,
-		        arena_printf(k->arena, "%s[i]", w)));
+			arena_printf(k->arena, "%s[i]", w)));
 	else
 		text_line(&k->body, "\ty[i] = x[i] * inv;");
 	text_close(&k->body);
@@ -116,9 +116,10 @@ emit_rope(Kernel *k, const Scope *s, Node *n)
 	const char *positions = arg_input(k, IN_POSITIONS);
 
 	if (h.count > 1)
-		text_line(&k->body, "for (int h = 0; h < %llu; h++)",
-		    (ull)h.count);
-	text_line(&k->body, "%sig_rope(%s%s, %s + (size_t)%s[%s] * %u, %u, %llu, %s%s);",
+		text_line(
+		    &k->body, "for (int h = 0; h < %llu; h++)", (ull)h.count);
+	text_line(&k->body,
+	    "%sig_rope(%s%s, %s + (size_t)%s[%s] * %u, %u, %llu, %s%s);",
 	    h.count > 1 ? "\t" : "", x, h.x, table, positions, s->row,
 	    n->attr.rot, n->attr.rot, (ull)h.size, y, h.y);
 }
@@ -192,8 +193,8 @@ emit_take(Kernel *k, const Scope *s, Node *n)
 	}
 	x = contiguous_ref(k, &from, n->in[0]);
 	y = declare_target(k, s, n);
-	text_line(&k->body, "for (int i = 0; i < %llu; i++)",
-	    (ull)scope_width(s, n));
+	text_line(
+	    &k->body, "for (int i = 0; i < %llu; i++)", (ull)scope_width(s, n));
 	text_line(&k->body, "\t%s[i] = %s[i];", y, x);
 }
 
@@ -224,16 +225,15 @@ emit_append(Kernel *k, const Scope *s, Node *n)
 	if (n->type.dtype != DT_F32 && n->type.dtype != DT_BF16)
 		no_kernel(k, n, "only f32 and bf16 are cached");
 	declare_element(k, s, x);
-	text_line(&k->body, "%s *%s = %s + ig_page_of(%s, %s[%s], %s[%s], s) * %llu;",
-	    type, name, state, arg_input(k, IN_BLOCKS),
-	    arg_input(k, IN_ROW_SLOT), s->row, arg_input(k, IN_POSITIONS),
-	    s->row, head * heads * KV_PAGE);
+	text_line(&k->body,
+	    "%s *%s = %s + ig_page_of(%s, %s[%s], %s[%s], s) * %llu;", type,
+	    name, state, arg_input(k, IN_BLOCKS), arg_input(k, IN_ROW_SLOT),
+	    s->row, arg_input(k, IN_POSITIONS), s->row, head * heads * KV_PAGE);
 	text_line(&k->body, "for (int h = 0; h < %llu; h++)", heads);
 	text_line(&k->body, "\tfor (int i = 0; i < %llu; i++)", head);
 	text_line(&k->body, "\t\t%s[%s(h, %s[%s], i, %llu)] = %s;", name,
-	    is_keys(k, n) ? "ig_key" : "ig_value",
-	    arg_input(k, IN_POSITIONS), s->row, head,
-	    narrowed(k, n->type.dtype, element(k, s, x, &l)));
+	    is_keys(k, n) ? "ig_key" : "ig_value", arg_input(k, IN_POSITIONS),
+	    s->row, head, narrowed(k, n->type.dtype, element(k, s, x, &l)));
 }
 
 void

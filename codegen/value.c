@@ -34,8 +34,8 @@ in_region(const Kernel *k, const Node *n)
 bool
 is_output(const Kernel *k, const Node *n)
 {
-	return in_region(k, n) &&
-	    (k->l->buffer_of[n->id] != NO_BUFFER || n == k->l->graph->result);
+	return in_region(k, n) && (k->l->buffer_of[n->id] != NO_BUFFER ||
+				      n == k->l->graph->result);
 }
 
 Node *
@@ -66,12 +66,12 @@ value_name(Kernel *k, const Node *n)
 	if (k->names[n->id])
 		return k->names[n->id];
 	number = ++k->counts[n->op];
-	k->names[n->id] = number == 1
-	    ? ops[n->op].name
-	    : arena_printf(k->arena, "%s%u", ops[n->op].name, number);
+	k->names[n->id] = number == 1 ? ops[n->op].name
+				      : arena_printf(k->arena, "%s%u",
+					    ops[n->op].name, number);
 	if (n->op == OP_EXP || n->op == OP_CAST) /* not a name of the prelude */
-		k->names[n->id] = arena_printf(k->arena, "%s_%u",
-		    ops[n->op].name, number);
+		k->names[n->id] =
+		    arena_printf(k->arena, "%s_%u", ops[n->op].name, number);
 	return k->names[n->id];
 }
 
@@ -85,7 +85,8 @@ leaf_name(Kernel *k, const Node *n)
 
 	for (const char *p = from; *p; p++)
 		if (*p == '.' && p[1] >= '0' && p[1] <= '9')
-			from = strchr(p + 1, '.') ? strchr(p + 1, '.') + 1 : from;
+			from =
+			    strchr(p + 1, '.') ? strchr(p + 1, '.') + 1 : from;
 	name = arena_strdup(k->arena, from);
 	dot = strstr(name, ".weight");
 	if (dot)
@@ -93,8 +94,8 @@ leaf_name(Kernel *k, const Node *n)
 	for (char *p = name; *p; p++)
 		if (!isalnum((unsigned char)*p))
 			*p = '_';
-	return arena_printf(k->arena, "%s%s", name,
-	    n->op == OP_STATE ? "_state" : "_w");
+	return arena_printf(
+	    k->arena, "%s%s", name, n->op == OP_STATE ? "_state" : "_w");
 }
 
 /* ---- arguments ---- */
@@ -112,7 +113,8 @@ add_arg(Kernel *k, uint32_t kind, const Node *node, uint32_t input,
 			return b->name;
 	}
 	if (k->n_args == MAX_ARGS)
-		err(k->diag, 70, node, "a kernel has over %d arguments", MAX_ARGS);
+		err(k->diag, 70, node, "a kernel has over %d arguments",
+		    MAX_ARGS);
 	for (uint32_t i = 0; i < k->n_args; i++)
 		if (strcmp(k->args[i].name, name) == 0)
 			name = arena_printf(k->arena, "%s%u", name, k->n_args);
@@ -149,7 +151,8 @@ arg_table(Kernel *k, const Node *rope)
 	for (uint32_t i = 0; i < k->n_args; i++) {
 		const Arg *a = &k->args[i];
 
-		if (a->kind == ARG_TABLE && a->node->attr.rot == rope->attr.rot &&
+		if (a->kind == ARG_TABLE &&
+		    a->node->attr.rot == rope->attr.rot &&
 		    a->node->attr.theta == rope->attr.theta)
 			return a->name;
 	}
@@ -179,7 +182,7 @@ uint64_t
 scope_width(const Scope *s, Node *n)
 {
 	return has_rows(n) ? type_row(&n->type) / s->heads
-	                   : type_count(&n->type);
+			   : type_count(&n->type);
 }
 
 /* Where the scope's part of a stored row begins, as text that is added to the
@@ -189,10 +192,9 @@ part_offset(Kernel *k, const Scope *s, const View *v)
 {
 	uint64_t part = v->count / s->heads, u = unit(v->root);
 	uint64_t row = type_row(&v->root->type) / u;
-	const char *at = row == 1
-	    ? s->row
-	    : arena_printf(k->arena, "(size_t)%s * %llu", s->row,
-	          (unsigned long long)row);
+	const char *at = row == 1 ? s->row
+				  : arena_printf(k->arena, "(size_t)%s * %llu",
+					s->row, (unsigned long long)row);
 
 	if (v->offset > 0)
 		at = arena_printf(k->arena, "%s + %llu", at,
@@ -204,9 +206,11 @@ part_offset(Kernel *k, const Scope *s, const View *v)
 	if (view_contiguous(v) || v->inner == part)
 		return arena_printf(k->arena, "%s + %s * %llu", at, s->head,
 		    (unsigned long long)((view_contiguous(v) ? part
-		                                             : v->stride) / u));
-	return arena_printf(k->arena, "%s + %s / %llu * %llu + %s %% %llu * %llu",
-	    at, s->head, (unsigned long long)(v->inner / part),
+							     : v->stride) /
+					 u));
+	return arena_printf(k->arena,
+	    "%s + %s / %llu * %llu + %s %% %llu * %llu", at, s->head,
+	    (unsigned long long)(v->inner / part),
 	    (unsigned long long)v->stride, s->head,
 	    (unsigned long long)(v->inner / part), (unsigned long long)part);
 }
@@ -216,8 +220,8 @@ static const char *
 slice_of_array(Kernel *k, const Scope *s, Node *n, const View *v)
 {
 	assert(s->heads == 1);
-	text_line(&k->body, "const %s *%s = %s + %llu;",
-	    c_type(n->type.dtype), value_name(k, n), value_name(k, v->root),
+	text_line(&k->body, "const %s *%s = %s + %llu;", c_type(n->type.dtype),
+	    value_name(k, n), value_name(k, v->root),
 	    (unsigned long long)v->offset);
 	return value_name(k, n);
 }

@@ -27,7 +27,8 @@ check(const Graph *g, const char *after, Diag *d)
 	const char *fault = verify(g);
 
 	if (fault)
-		err(d, 70, NULL, "the graph is wrong after %s: %s", after, fault);
+		err(d, 70, NULL, "the graph is wrong after %s: %s", after,
+		    fault);
 }
 
 static Graph *
@@ -103,8 +104,8 @@ tensor_rows(const CkptTensor *t)
 }
 
 static void
-add_piece(PlanWriter *pw, const Checkpoint *c, const WeightPiece *piece,
-    Diag *d)
+add_piece(
+    PlanWriter *pw, const Checkpoint *c, const WeightPiece *piece, Diag *d)
 {
 	const CkptTensor *t = ckpt_find(c, piece->tensor);
 	PlanPiece p = {0}, *at;
@@ -144,7 +145,8 @@ add_meta(PlanWriter *pw, const Checkpoint *c, const Graph *g,
 	PlanMeta m = {0}, *at;
 
 	m.arch = pw_string(pw, g->arch);
-	m.model_file = pw_string(pw, g->nodes[0]->file ? g->nodes[0]->file : "");
+	m.model_file =
+	    pw_string(pw, g->nodes[0]->file ? g->nodes[0]->file : "");
 	m.compiler = pw_string(pw, INGOT_VERSION);
 	m.numerics = pw_string(pw, o->numerics ? o->numerics : "exact");
 	m.kv_dtype = o->kv;
@@ -195,8 +197,8 @@ temporary_folder(void)
 }
 
 static void
-add_target(PlanWriter *pw, Graph *g, const Target *t,
-    const CompileOptions *o, Diag *d)
+add_target(
+    PlanWriter *pw, Graph *g, const Target *t, const CompileOptions *o, Diag *d)
 {
 	LowerOptions lo = {.rules = o->fusion ? o->rules : 0};
 	Lowered *l = lower(g, t, &lo, d);
@@ -207,7 +209,7 @@ add_target(PlanWriter *pw, Graph *g, const Target *t,
 	Object object;
 
 	if (!clang_compile(g->arena, source, length, t->isa, temporary_folder(),
-	        &object, why))
+		&object, why))
 		err(d, 1, NULL, "target %s: %s", t->name, why);
 	plan_add_target(pw, e, &object, add_packs(pw, g));
 }
@@ -222,8 +224,8 @@ add_targets(PlanWriter *pw, Graph *g, const CompileOptions *o, Diag *d)
 		const Target *t = target_by_name(name);
 
 		if (!t)
-			err(d, 2, NULL, "there is no target %s; see ingot targets",
-			    name);
+			err(d, 2, NULL,
+			    "there is no target %s; see ingot targets", name);
 		add_target(pw, g, t, o, d);
 	}
 }

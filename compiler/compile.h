@@ -7,23 +7,23 @@
 #include "../runtime/checkpoint.h"
 
 typedef struct CompileOptions {
-	const char *model;   /* Lua file, or NULL: picked by architecture */
-	const char *targets; /* comma separated names of targets.def */
+	const char *model;    /* Lua file, or NULL: picked by architecture */
+	const char *targets;  /* comma separated names of targets.def */
 	const char *numerics; /* "exact", "fast" or NULL: the default */
-	DType kv;            /* DT_BF16 or DT_F32 */
-	uint32_t max_chunk;  /* most rows of a step */
+	DType kv;             /* DT_BF16 or DT_F32 */
+	uint32_t max_chunk;   /* most rows of a step */
 	bool fusion;
-	uint32_t rules;      /* fusion rules allowed; FUSE_ALL but in tests */
+	uint32_t rules; /* fusion rules allowed; FUSE_ALL but in tests */
 } CompileOptions;
 
 /* The defaults of the command line. */
 CompileOptions compile_defaults(void);
 
 /* A plan in memory: *bytes from malloc. Mistakes end in err on d. */
-void compile_plan(Checkpoint *c, const CompileOptions *o, Diag *d,
-    void **bytes, size_t *length);
+void compile_plan(Checkpoint *c, const CompileOptions *o, Diag *d, void **bytes,
+    size_t *length);
 /* The same, written to path by a temporary file and a rename. */
-void compile_to_file(Checkpoint *c, const CompileOptions *o, Diag *d,
-    const char *path);
+void compile_to_file(
+    Checkpoint *c, const CompileOptions *o, Diag *d, const char *path);
 
 #endif

@@ -67,9 +67,9 @@ typedef struct Region {
 /* Memory of a value that leaves its region. */
 typedef struct Buffer {
 	const Node *node;
-	int64_t sym; /* DIM_T or DIM_R */
-	uint64_t row_bytes; /* kept for a row, a multiple of 64 */
-	uint64_t offset;    /* per row, a multiple of 64 */
+	int64_t sym;          /* DIM_T or DIM_R */
+	uint64_t row_bytes;   /* kept for a row, a multiple of 64 */
+	uint64_t offset;      /* per row, a multiple of 64 */
 	uint32_t first, last; /* regions between which it lives */
 } Buffer;
 

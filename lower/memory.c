@@ -56,8 +56,7 @@ first_fit(const Buffer *all, uint32_t n, const Buffer *b)
 	for (bool moved = true; moved;) {
 		moved = false;
 		for (uint32_t i = 0; i < n; i++) {
-			uint64_t end =
-			    all[i].offset + all[i].row_bytes;
+			uint64_t end = all[i].offset + all[i].row_bytes;
 
 			if (meet(&all[i], b) && at < end &&
 			    all[i].offset < at + b->row_bytes) {
