@@ -1,6 +1,7 @@
 /* ingot compile */
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "open.h"
 
@@ -27,14 +28,18 @@ default_path(const char *checkpoint)
 	return path;
 }
 
+/* Opens what was written, which only a fault of ours can prevent. */
 static int
 say_written(const char *path, double took)
 {
 	ingot_plan *p;
 	Error e;
 
-	if (ingot_plan_open(path, &p, &e))
-		return library_error(&e);
+	if (ingot_plan_open(path, &p, &e)) {
+		unlink(path);
+		note("%s", e.text);
+		return EXIT_OURS;
+	}
 	note("wrote %s: %llu kernels, %.1f KiB, in %.2f s", path,
 	    (unsigned long long)p->n_kernels, (double)p->map.size / 1024, took);
 	ingot_plan_close(p);

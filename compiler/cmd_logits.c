@@ -124,40 +124,42 @@ npy_path(const char *dir, const char *name)
 	return path;
 }
 
+/* Puts label behind the others and starts its file; false after a sentence. */
+static bool
+add_hidden(Logits *l, const char *label, uint64_t columns)
+{
+	size_t room = (l->n_hidden + 1) * sizeof *l->hidden;
+	Hidden *more = realloc(l->hidden, room);
+	char *path = npy_path(l->o->hidden, label), *copy = strdup(label);
+	char why[NPY_WHY] = "no memory for the label of a value";
+	bool ok = false;
+
+	if (more) {
+		l->hidden = more;
+		ok = path && copy &&
+		     npy_create(&more[l->n_hidden].file, path,
+			 l->prompts[0].ids.count, columns, why);
+	}
+	free(path);
+	if (!ok) {
+		free(copy);
+		note("%s", why);
+		return false;
+	}
+	more[l->n_hidden++].label = copy;
+	return true;
+}
+
 /* The file of a label, started on first sight; NULL after a sentence. */
 static Hidden *
 hidden_file(Logits *l, const char *label, uint64_t columns)
 {
-	char why[NPY_WHY];
-	Hidden *h, *more;
-	char *path;
 	size_t i;
-	bool ok;
 
 	for (i = 0; i < l->n_hidden; i++)
 		if (strcmp(l->hidden[i].label, label) == 0)
 			return &l->hidden[i];
-	more = realloc(l->hidden, (l->n_hidden + 1) * sizeof *more);
-	path = npy_path(l->o->hidden, label);
-	if (more)
-		l->hidden = more;
-	if (!more || !path) {
-		note("no memory for the label %s", label);
-		free(path);
-		return NULL;
-	}
-	h = &l->hidden[l->n_hidden];
-	h->label = strdup(label);
-	ok = h->label &&
-	     npy_create(&h->file, path, l->prompts[0].ids.count, columns, why);
-	free(path);
-	if (!ok) {
-		note("%s", h->label ? why : "no memory for a label");
-		free(h->label);
-		return NULL;
-	}
-	l->n_hidden++;
-	return h;
+	return add_hidden(l, label, columns) ? &l->hidden[i] : NULL;
 }
 
 static void
@@ -201,7 +203,7 @@ load(Logits *l)
 }
 
 static int
-check_prompts(const Logits *l, uint32_t ctx, uint64_t *total)
+check_prompts(const Logits *l, uint32_t ctx)
 {
 	const ingot_model_info info = ingot_model_get_info(l->m.model);
 	size_t i;
@@ -216,28 +218,45 @@ check_prompts(const Logits *l, uint32_t ctx, uint64_t *total)
 			return user_error("--tokens %.100s has %zu tokens, "
 					  "but the context holds %u; see --ctx",
 			    name, ids->count, ctx);
-		*total += ids->count;
 	}
 	return EXIT_DONE;
+}
+
+/* Room for these prompts and no more, unless the command line asks for it. */
+static ingot_session_options
+session_options(const Logits *l)
+{
+	ingot_session_options so = {
+	    sizeof so, l->o->ctx, l->o->max_seqs, l->max_chunk};
+	uint64_t total = 0;
+	size_t i;
+
+	for (i = 0; i < l->n; i++) {
+		uint32_t count = (uint32_t)l->prompts[i].ids.count;
+
+		total += count;
+		if (count > so.ctx)
+			so.ctx = count;
+	}
+	if (total < so.max_rows)
+		so.max_rows = (uint32_t)total;
+	if (so.max_seqs < l->n)
+		so.max_seqs = (uint32_t)l->n;
+	return so;
 }
 
 static int
 open_logits(Logits *l)
 {
-	const Options *o = l->o;
-	ingot_session_options so = {
-	    sizeof so, open_ctx(o, &l->m), o->max_seqs, 0};
-	uint64_t total = 0;
+	ingot_session_options so;
 	size_t i;
 	Error e;
-	int code = check_prompts(l, so.ctx, &total);
+	int code = check_prompts(l, open_ctx(l->o, &l->m));
 
 	if (code)
 		return code;
 	l->max_chunk = ingot_model_get_info(l->m.model).max_chunk;
-	so.max_rows = total < l->max_chunk ? (uint32_t)total : l->max_chunk;
-	if (so.max_seqs < l->n)
-		so.max_seqs = (uint32_t)l->n;
+	so = session_options(l);
 	code = open_session(&l->m, &so, &l->session);
 	for (i = 0; i < l->n && !code; i++)
 		if (ingot_seq_add(l->session, &l->prompts[i].seq, &e))
@@ -312,7 +331,6 @@ write_rows(Logits *l, Prompt *p, uint32_t row, uint32_t count)
 	return EXIT_DONE;
 }
 
-/* The sequence's number is that of its prompt: they were added in order. */
 static Prompt *
 prompt_of(Logits *l, uint32_t seq)
 {

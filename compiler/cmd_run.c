@@ -1,4 +1,5 @@
 /* ingot run */
+#include <errno.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
@@ -186,6 +187,9 @@ take(Run *r, uint32_t token)
 	if (t && !tok_is_control(t, token)) {
 		bytes = tok_bytes(t, token, &n);
 		state = stream_push(&r->stream, bytes, n);
+		if (ferror(r->stream.out))
+			return user_error(
+			    "cannot write the result: %s", strerror(errno));
 	}
 	if (state == STREAM_STOPPED)
 		r->finish = "stop";

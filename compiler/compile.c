@@ -2,9 +2,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
 #include "../codegen/plan_build.h"
+#include "../runtime/fingerprint.h"
 #include "../runtime/pack.h"
 #include "frontend.h"
 #include "version.h"
@@ -51,25 +51,6 @@ build_graph(Arena *a, Checkpoint *c, const CompileOptions *o, Diag *d)
 }
 
 /* ---- what ties the plan to the checkpoint ---- */
-
-static uint64_t
-fingerprint(const Checkpoint *c)
-{
-	XXH64_state_t *x = XXH64_createState();
-	uint64_t hash;
-
-	XXH64_reset(x, 0);
-	for (size_t i = 0; i < ckpt_count(c); i++) {
-		const CkptTensor *t = ckpt_tensor(c, i);
-
-		XXH64_update(x, t->name, strlen(t->name) + 1);
-		XXH64_update(x, t->type_name, strlen(t->type_name) + 1);
-		XXH64_update(x, t->dims, (size_t)t->n_dims * sizeof t->dims[0]);
-	}
-	hash = XXH64_digest(x);
-	XXH64_freeState(x);
-	return hash;
-}
 
 static uint32_t
 add_tensor(PlanWriter *pw, const CkptTensor *t, Diag *d)
@@ -153,7 +134,8 @@ add_meta(PlanWriter *pw, const Checkpoint *c, const Graph *g,
 	m.vocab = g->vocab;
 	m.ctx = g->ctx;
 	m.max_chunk = o->max_chunk;
-	m.fingerprint = fingerprint(c);
+	m.layout = fingerprint_layout(c);
+	m.data = fingerprint_data(c);
 	at = pw_add(pw, SEC_META, 1);
 	*at = m;
 }

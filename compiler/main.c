@@ -72,13 +72,22 @@ dispatch(int argc, char *const *argv)
 	return EXIT_USAGE;
 }
 
+/* EXIT_DONE when all that was printed is out. */
+static int
+finish_output(void)
+{
+	bool failed = ferror(stdout); /* at some time, for some reason */
+
+	if (fflush(stdout) != 0)
+		return user_error(
+		    "cannot write the result: %s", strerror(errno));
+	return failed ? user_error("cannot write the result") : EXIT_DONE;
+}
+
 int
 main(int argc, char **argv)
 {
 	int code = dispatch(argc, argv);
 
-	if ((fflush(stdout) != 0 || ferror(stdout)) && code == EXIT_DONE)
-		code =
-		    user_error("cannot write the result: %s", strerror(errno));
-	return code;
+	return code == EXIT_DONE ? finish_output() : code;
 }

@@ -26,18 +26,34 @@ check_target(const char *name, size_t length)
 	return EXIT_USAGE;
 }
 
+/* Whether the name at s, of n bytes, stands in the list in front of s. */
+static bool
+is_repeated(const char *list, const char *s, size_t n)
+{
+	for (; list < s; list += strcspn(list, ",") + 1)
+		if (strcspn(list, ",") == n && strncmp(list, s, n) == 0)
+			return true;
+	return false;
+}
+
 static int
 check_targets(const char *names)
 {
-	int code = EXIT_DONE;
+	const char *s = names;
 
-	do {
-		size_t n = strcspn(names, ",");
+	for (;;) {
+		size_t n = strcspn(s, ",");
 
-		code = check_target(names, n);
-		names += n;
-	} while (code == EXIT_DONE && *names++ == ',');
-	return code;
+		if (check_target(s, n))
+			return EXIT_USAGE;
+		if (is_repeated(names, s, n)) {
+			note("target '%.*s' is there twice", (int)n, s);
+			return EXIT_USAGE;
+		}
+		if (s[n] == '\0')
+			return EXIT_DONE;
+		s += n + 1;
+	}
 }
 
 int
@@ -55,8 +71,7 @@ compile_options(const Options *o, CompileOptions *out)
 		out->max_chunk = o->max_chunk;
 	if (o->no_fusion)
 		out->fusion = false;
-	return out->targets[0] ? check_targets(out->targets)
-			       : check_target("", 0);
+	return check_targets(out->targets);
 }
 
 /* The part that mistakes jump out of. */

@@ -6,8 +6,8 @@
 
 #include "../runtime/plan_open.h"
 
-/* Each returns a new reference; t is an index of a target. Arrays of objects
- * are for extending to another target, so each object names its own. */
+/* Each returns a new reference; t is the index of a target. Objects about a
+ * target name it, so that those of several can stand in one array. */
 
 /* Facts about the whole, and its targets. */
 json_t *plan_summary(const Plan *p);

@@ -82,6 +82,8 @@ typedef struct ingot_model_info {
 	uint32_t max_chunk; /* most tokens one step can take */
 	uint64_t weight_bytes; /* packed weights held by the model */
 	const char *device; /* name of the device, owned by the model */
+	int other_data; /* nonzero: the checkpoint has the layout that the plan
+			 * was made for, but not the same weights */
 } ingot_model_info;
 
 /* Binds the weights of checkpoint (a GGUF file or a Hugging Face folder),

@@ -155,5 +155,6 @@ ingot_model_get_info(const ingot_model *m)
 	    .ctx = meta->ctx,
 	    .max_chunk = meta->max_chunk,
 	    .weight_bytes = m->weights.total,
-	    .device = m->factory.device};
+	    .device = m->factory.device,
+	    .other_data = m->weights.other_data};
 }

@@ -79,7 +79,8 @@ typedef struct PlanMeta {
 	uint32_t vocab;      /* columns of the logits */
 	uint32_t ctx;        /* trained context */
 	uint32_t max_chunk;  /* most rows of a step */
-	uint64_t fingerprint; /* XXH64 of names, dtypes and shapes of all tensors */
+	uint64_t layout; /* fingerprint_layout of the checkpoint */
+	uint64_t data;   /* fingerprint_data; 0 when only its header was there */
 } PlanMeta;
 
 /* A tensor of the checkpoint, as it must be found. dims slowest first, the
@@ -224,7 +225,7 @@ typedef struct StepArgs {
 
 _Static_assert(sizeof(PlanHeader) == 32, "PlanHeader");
 _Static_assert(sizeof(PlanSection) == 32, "PlanSection");
-_Static_assert(sizeof(PlanMeta) == 40, "PlanMeta");
+_Static_assert(sizeof(PlanMeta) == 48, "PlanMeta");
 _Static_assert(sizeof(PlanTensor) == 48, "PlanTensor");
 _Static_assert(sizeof(PlanWeight) == 56, "PlanWeight");
 _Static_assert(sizeof(PlanPiece) == 24, "PlanPiece");

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "../numerics/arith.h"
+#include "fingerprint.h"
 #include "memory.h"
 #include "pack.h"
 #include "quote.h"
@@ -417,6 +418,21 @@ make_weights(Binding *b, const PlanPack *packs, Error *err)
 	return INGOT_OK;
 }
 
+/* The tensors are those of the plan; is the configuration too? */
+static ingot_status
+check_layout(const Plan *plan, const Checkpoint *c, Error *err)
+{
+	Quote q;
+
+	if (plan->meta->layout == 0 ||
+	    fingerprint_layout(c) == plan->meta->layout)
+		return INGOT_OK;
+	return fail(err, INGOT_MISMATCH,
+	    "%s has the plan's tensors but another configuration: compile a "
+	    "plan for it",
+	    quote(&q, ckpt_path(c), strlen(ckpt_path(c))));
+}
+
 ingot_status
 weights_bind(const Plan *plan, uint32_t target, Checkpoint *c, bool plain,
     WeightProgress progress, Weights *out, Error *err)
@@ -430,12 +446,16 @@ weights_bind(const Plan *plan, uint32_t target, Checkpoint *c, bool plain,
 		packs = plan->packs + plan->targets[target].first_pack;
 	status = find_tensors(&b, c, err);
 	if (status == INGOT_OK)
+		status = check_layout(plan, c, err);
+	if (status == INGOT_OK)
 		status = allocate(&b, packs, err);
 	if (status == INGOT_OK)
 		status = make_weights(&b, packs, err);
 	free(b.tensors);
 	if (status != INGOT_OK)
 		weights_free(out);
+	else if (plan->meta->data != 0)
+		out->other_data = fingerprint_data(c) != plan->meta->data;
 	return status;
 }
 

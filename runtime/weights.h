@@ -16,6 +16,7 @@ typedef struct Weights {
 	uint64_t *bytes;
 	uint32_t count;
 	uint64_t total; /* sum of bytes */
+	bool other_data; /* the plan was made from other weights */
 	void *memory;   /* what weights_free gives back; private */
 	uint64_t memory_bytes;
 } Weights;
@@ -27,7 +28,8 @@ typedef struct WeightProgress {
 
 /* Checks every PlanTensor against c by name, dtype and dims (INGOT_MISMATCH
  * names the tensor and both sides; INGOT_BAD_FILE when c holds only a
- * header), then makes each weight:
+ * header), then PlanMeta.layout where it is not 0 (INGOT_MISMATCH), and makes
+ * each weight:
  *   - its pieces in order, row ranges of their tensors;
  *   - widened from bf16 or f16 where the weight is f32 and the piece is not;
  *   - mapped (PlanWeight.map) with numerics/arith.h;

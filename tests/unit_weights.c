@@ -43,6 +43,22 @@ ckpt_path(const Checkpoint *c)
 	return "model.gguf";
 }
 
+enum { LAYOUT = 11, DATA = 12 };
+
+uint64_t
+fingerprint_layout(const Checkpoint *c)
+{
+	(void)c;
+	return LAYOUT;
+}
+
+uint64_t
+fingerprint_data(const Checkpoint *c)
+{
+	(void)c;
+	return DATA;
+}
+
 /* ---- a plan of one target ---- */
 
 enum { T_QUANT, T_BF16, T_F16, T_F32 };
@@ -70,6 +86,7 @@ static const PlanWeight weights[] = {
 enum { N_WEIGHTS = sizeof weights / sizeof *weights };
 
 typedef struct Fixture {
+	PlanMeta meta;
 	PlanTensor tensors[4];
 	PlanPack packs[2 + N_WEIGHTS];
 	PlanTarget target;
@@ -139,6 +156,9 @@ open_fixture(uint32_t pack)
 		p->bytes = pack_bytes(p->pack, (DType)w->dtype, experts, rows,
 		    w->dim[w->n_dims - 1]);
 	}
+	f->meta.layout = LAYOUT;
+	f->meta.data = DATA;
+	f->plan.meta = &f->meta;
 	f->plan.strings = names;
 	f->plan.tensors = f->tensors;
 	f->plan.n_tensors = 4;
@@ -253,6 +273,7 @@ check_bound(uint32_t pack, bool plain)
 			check_packed(f, &w, i);
 	}
 	assert_int_equal(last, 0);
+	assert_false(w.other_data);
 	if (plain)
 		assert_ptr_equal(w.data[4], f->quant);
 	weights_free(&w);
@@ -267,6 +288,34 @@ test_bind(void **unused)
 	check_bound(PACK_ROWS8, false);
 	check_bound(PACK_PLAIN, false);
 	check_bound(PACK_ROWS8, true);
+}
+
+/* Other weights of the same layout are bound, and told. A plan that recorded
+ * nothing compares nothing. */
+static void
+test_other_data(void **unused)
+{
+	static const struct {
+		uint64_t layout, data;
+		bool other;
+	} cases[] = {
+	    {LAYOUT, DATA + 1, true}, {LAYOUT, 0, false}, {0, DATA, false}};
+
+	(void)unused;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		Fixture *f = open_fixture(PACK_PLAIN);
+		Error err = {0};
+		Weights w;
+
+		f->meta.layout = cases[i].layout;
+		f->meta.data = cases[i].data;
+		assert_int_equal(weights_bind(&f->plan, 0, &f->ckpt, true,
+				     (WeightProgress){0}, &w, &err),
+		    INGOT_OK);
+		assert_int_equal(w.other_data, cases[i].other);
+		weights_free(&w);
+		free(f);
+	}
 }
 
 /* ---- what is refused ---- */
@@ -319,6 +368,11 @@ test_refused(void **unused)
 	    "model.gguf: this file holds only a header; weights need the whole "
 	    "checkpoint");
 	f = open_fixture(PACK_ROWS8);
+	f->meta.layout = LAYOUT + 1;
+	check_refused(f, INGOT_MISMATCH,
+	    "model.gguf has the plan's tensors but another configuration: "
+	    "compile a plan for it");
+	f = open_fixture(PACK_ROWS8);
 	f->packs[2].bytes += 64;
 	check_refused(f, INGOT_BAD_FILE,
 	    "the plan gives weight stacked 2432 bytes, but its layout takes "
@@ -330,6 +384,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(test_bind),
+	    cmocka_unit_test(test_other_data),
 	    cmocka_unit_test(test_refused),
 	};
 
