@@ -46,24 +46,6 @@ attributes(Op op)
 	return list;
 }
 
-/* The family that computes op by itself; FAM_COUNT when no kernel is needed. */
-static Family
-own_family(Op op)
-{
-	switch (ops[op].kind) {
-	case KIND_LEAF:
-	case KIND_VIEW:
-		return FAM_COUNT;
-	case KIND_CONTRACT:
-		return op == OP_EXPERTS ? FAM_EXPERTS : FAM_MATMUL;
-	default:
-		return op == OP_CONV         ? FAM_CONV
-		       : op == OP_DELTA_RULE ? FAM_DELTA
-		       : op == OP_ATTENTION  ? FAM_ATTENTION
-					     : FAM_ROW;
-	}
-}
-
 /* The families whose regions can hold op: its own, and those that fuse it. */
 static json_t *
 families(Op op)
@@ -79,11 +61,11 @@ families(Op op)
 	json_t *list = json_array();
 	size_t i;
 
-	if (own_family(op) == FAM_COUNT)
+	if (op_family(op) == FAM_COUNT)
 		return list;
-	json_array_append_new(list, json_string(family_names[own_family(op)]));
+	json_array_append_new(list, json_string(family_names[op_family(op)]));
 	for (i = 0; i < sizeof fused / sizeof fused[0]; i++)
-		if (fused[i].op == op && fused[i].family != own_family(op))
+		if (fused[i].op == op && fused[i].family != op_family(op))
 			json_array_append_new(
 			    list, json_string(family_names[fused[i].family]));
 	return list;

@@ -57,10 +57,11 @@ open_tokenizer(Run *r)
 	ingot_status s = ingot_tokenizer_open(r->checkpoint, &r->tokenizer, &e);
 
 	if (s == INGOT_UNSUPPORTED && r->o->tokens.count > 0) {
+		if (!r->o->json)
+			return user_error(
+			    "%s; --json gives ids in place of text", e.text);
 		note("%s", e.text);
-		return r->o->json ? EXIT_DONE
-				  : user_error("without a tokenizer there is "
-					       "no text: --json gives ids");
+		return EXIT_DONE;
 	}
 	return s ? library_error(&e) : EXIT_DONE;
 }

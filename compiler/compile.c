@@ -34,7 +34,10 @@ check(const Graph *g, const char *after, Diag *d)
 static Graph *
 build_graph(Arena *a, Checkpoint *c, const CompileOptions *o, Diag *d)
 {
-	FrontOptions front = {.model = o->model, .kv = o->kv};
+	FrontOptions front = {.model = o->model,
+	    .kv = o->kv,
+	    .ignored = o->ignored,
+	    .user = o->user};
 	Graph *g = frontend_build(a, c, &front, d);
 
 	check(g, "the front end", d);
@@ -126,8 +129,7 @@ add_meta(PlanWriter *pw, const Checkpoint *c, const Graph *g,
 	PlanMeta m = {0}, *at;
 
 	m.arch = pw_string(pw, g->arch);
-	m.model_file =
-	    pw_string(pw, g->nodes[0]->file ? g->nodes[0]->file : "");
+	m.model_file = pw_string(pw, g->model);
 	m.compiler = pw_string(pw, INGOT_VERSION);
 	m.numerics = pw_string(pw, o->numerics ? o->numerics : "exact");
 	m.kv_dtype = o->kv;

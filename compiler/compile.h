@@ -14,6 +14,9 @@ typedef struct CompileOptions {
 	uint32_t max_chunk;   /* most rows of a step */
 	bool fusion;
 	uint32_t rules; /* fusion rules allowed; FUSE_ALL but in tests */
+	/* Called with each tensor that the model ignores, when not NULL. */
+	void (*ignored)(void *user, const char *tensor);
+	void *user;
 } CompileOptions;
 
 /* The defaults of the command line. */

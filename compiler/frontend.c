@@ -116,6 +116,7 @@ take_result(lua_State *L)
 		    f->model);
 	g->result = n;
 	g->arch = f->arch;
+	g->model = f->model;
 	g->vocab = (uint32_t)n->type.dim[1];
 	g->ctx = (uint32_t)ctx;
 }

@@ -56,10 +56,19 @@ check_targets(const char *names)
 	}
 }
 
+static void
+note_ignored(void *user, const char *tensor)
+{
+	(void)user;
+	note("tensor %s is ignored", tensor);
+}
+
 int
 compile_options(const Options *o, CompileOptions *out)
 {
 	*out = compile_defaults();
+	if (o->verbose)
+		out->ignored = note_ignored;
 	out->model = o->model;
 	if (o->command == CMD_COMPILE && o->target)
 		out->targets = o->target;
@@ -254,6 +263,9 @@ open_model(const Options *o, OracleWatch *watch, Opened *out)
 	if (!code && (!o->device || strcmp(o->device, "auto") == 0))
 		note("running on the CPU; this version of Ingot looks for no "
 		     "GPU");
+	if (!code && ingot_model_get_info(out->model).other_data)
+		note("warning: the plan was compiled beside other weights of "
+		     "the same layout");
 	if (!code && o->verbose)
 		note("loaded in %.0f ms: %.1f MiB of weights on %s",
 		    out->load_ms,

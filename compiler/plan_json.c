@@ -7,14 +7,15 @@
 
 static const char *const symbols[SYM_COUNT] = {"one", "token", "row", "seq"};
 
-/* Strings of a plan are bytes: those that are no UTF-8 are shown as '?'. */
+/* Strings of a plan are bytes: what is no UTF-8, or could play tricks on a
+ * terminal, is shown as '?'. */
 static json_t *
 text(const char *s, size_t n)
 {
-	json_t *j = json_stringn(s, n);
 	Quote q;
 
-	return j ? j : json_string(quote(&q, s, n));
+	return is_printable(s, n) ? json_stringn(s, n)
+				  : json_string(quote(&q, s, n));
 }
 
 static json_t *

@@ -138,6 +138,8 @@ typedef struct Graph {
 	uint32_t n_weights, cap_weights;
 	Node *result;     /* logits, f32 [R, vocab] */
 	const char *arch; /* architecture name */
+	const char *model; /* the model file that built it, or NULL; no part
+			    * of the text form */
 	uint32_t vocab;   /* columns of the result */
 	uint32_t ctx;     /* trained context */
 } Graph;

@@ -512,29 +512,25 @@ find_pairs(Fuser *f)
 
 /* ---- start ---- */
 
-static Family
-home_family(const Node *n, Diag *d)
+Family
+op_family(Op op)
 {
-	switch (ops[n->op].kind) {
-	case KIND_POINT:
-	case KIND_ROW:
-	case KIND_GATHER:
-		return FAM_ROW;
+	switch (ops[op].kind) {
+	case KIND_LEAF:
+	case KIND_VIEW:
+		return FAM_COUNT;
 	case KIND_CONTRACT:
-		return n->op == OP_EXPERTS ? FAM_EXPERTS : FAM_MATMUL;
-	case KIND_SEQ:
-		return n->op == OP_CONV         ? FAM_CONV
-		       : n->op == OP_DELTA_RULE ? FAM_DELTA
-		       : n->op == OP_ATTENTION  ? FAM_ATTENTION
-						: FAM_ROW;
+		return op == OP_EXPERTS ? FAM_EXPERTS : FAM_MATMUL;
 	default:
-		err(d, 70, n, "%s belongs to no kernel family",
-		    ops[n->op].name);
+		return op == OP_CONV         ? FAM_CONV
+		       : op == OP_DELTA_RULE ? FAM_DELTA
+		       : op == OP_ATTENTION  ? FAM_ATTENTION
+					     : FAM_ROW;
 	}
 }
 
 static void
-start_regions(Lowered *l, Diag *d)
+start_regions(Lowered *l)
 {
 	Graph *g = l->graph;
 
@@ -545,11 +541,10 @@ start_regions(Lowered *l, Diag *d)
 		Region *r = &l->regions[l->n_regions];
 
 		l->region_of[i] = NO_REGION;
-		if (ops[n->op].kind == KIND_LEAF ||
-		    ops[n->op].kind == KIND_VIEW)
+		if (op_family(n->op) == FAM_COUNT)
 			continue;
 		l->region_of[i] = l->n_regions++;
-		r->family = home_family(n, d);
+		r->family = op_family(n->op);
 		r->n_ops = 1;
 		r->ops = arena_array(g->arena, 1, sizeof *r->ops);
 		r->ops[0] = n;
@@ -573,12 +568,12 @@ compact(Lowered *l)
 }
 
 void
-fuse(Lowered *l, const LowerOptions *o, Diag *d)
+fuse(Lowered *l, const LowerOptions *o)
 {
 	Graph *g = l->graph;
 	Fuser f = {.l = l, .rules = o->rules};
 
-	start_regions(l, d);
+	start_regions(l);
 	f.users = find_users(g);
 	f.partner = arena_array(g->arena, g->count, sizeof *f.partner);
 	f.seen = arena_array(g->arena, g->count, sizeof *f.seen);

@@ -8,7 +8,7 @@ lower(Graph *g, const Target *t, const LowerOptions *o, Diag *d)
 
 	l->graph = g;
 	l->target = t;
-	fuse(l, o, d);
+	fuse(l, o);
 	schedule(l);
 	plan_memory(l);
 	fault = check_memory(l);

@@ -16,6 +16,8 @@ typedef enum Family {
 } Family;
 
 extern const char *const family_names[FAM_COUNT];
+/* The family that computes op alone; FAM_COUNT: it needs no kernel. */
+Family op_family(Op op);
 
 typedef struct Target {
 	const char *name, *isa;
@@ -93,7 +95,7 @@ Lowered *lower(Graph *g, const Target *t, const LowerOptions *o, Diag *d);
 
 /* ---- passes ---- */
 /* Fills regions (in no order) and region_of. */
-void fuse(Lowered *l, const LowerOptions *o, Diag *d);
+void fuse(Lowered *l, const LowerOptions *o);
 /* Puts the regions into launch order. */
 void schedule(Lowered *l);
 /* Fills buffers and buffer_of, with lifetimes and offsets. */

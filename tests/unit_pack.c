@@ -27,7 +27,7 @@ typedef void QuantTile(
     const uint8_t *w, const PreludeQ8A *const *x, int k, f32x8 *out);
 typedef void FloatTile(
     const uint8_t *w, const float *const *x, int k, f32x8 *out);
-typedef void RowFn(const uint8_t *packed, uint64_t row, int k, float *out);
+typedef void RowFn(const void *packed, uint64_t row, int k, float *out);
 
 /* The kernels with nt a constant, as emitted code has it. */
 #define EACH_NT(TILE, name, X)                                                 \

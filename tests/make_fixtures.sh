@@ -1,0 +1,68 @@
+#!/bin/sh
+# Makes the test inputs that are too big to be kept: make_fixtures.sh KIND DIR
+#
+#   folders  the tiny models as Hugging Face folders
+#   quants   the tiny models in the quantised forms of the field
+#   cases    the odd checkpoints of tests/tools/field_cases.py; needs folders
+#
+# DIR/KIND appears whole or not at all. Runs in the root of the repository;
+# needs a Python with numpy, which need not be the first python3 of PATH.
+set -eu
+
+for python in python3 /usr/bin/python3 none; do
+	"$python" -c 'import numpy' 2>/dev/null && break
+done
+if [ "$python" = none ]; then
+	echo "make_fixtures.sh: no python3 has numpy; install python3-numpy" >&2
+	exit 1
+fi
+kind=$1 dir=$2
+out=$dir/$kind.new
+models='qwen3 qwen3moe qwen35 qwen35moe'
+forms='q8_0 q4_0 q4_1 q5_0 q5_1 q2_k q3_k_m q4_k_m q5_k_m q6_k iq4_nl iq4_xs'
+
+tiny()
+{
+	echo "tests/fixtures/$1-tiny/model-bf16.gguf"
+}
+
+folders()
+{
+	for m in $models; do
+		"$python" -B tests/tools/gguf_to_folder.py "$(tiny "$m")" \
+		    "$out/$m-tiny"
+	done
+}
+
+quants()
+{
+	for m in $models; do
+		for form in $forms; do
+			"$python" -B tests/tools/requantise.py "$(tiny "$m")" \
+			    "$out/$m-$form.gguf" --type "$form"
+		done
+	done
+}
+
+cases()
+{
+	"$python" -B tests/tools/field_cases.py "$out" \
+	    --qwen3 "$(tiny qwen3)" --qwen3moe "$(tiny qwen3moe)" \
+	    --qwen35 "$(tiny qwen35)" \
+	    --qwen3-folder "$dir/folders/qwen3-tiny" \
+	    --qwen35moe-folder tests/fixtures/qwen35moe-mixed
+}
+
+rm -rf "$out"
+mkdir -p "$out"
+case $kind in
+folders | quants | cases)
+	$kind
+	;;
+*)
+	echo "make_fixtures.sh: no kind $kind" >&2
+	exit 2
+	;;
+esac
+rm -rf "${dir:?}/$kind"
+mv "$out" "$dir/$kind"
