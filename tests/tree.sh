@@ -20,7 +20,8 @@ check()
 # Includes of folder $1 that leave it for another place than pattern $2 allows.
 includes()
 {
-	grep -En '#include "\.\./' "$1"/*.[ch] "$1"/*.def /dev/null |
+	ls "$1"/*.c >/dev/null 2>&1 || echo "no sources in $1/"
+	grep -Ens '#include "\.\./' "$1"/*.c "$1"/*.h "$1"/*.def /dev/null |
 	    grep -Ev "#include \"\\.\\./($2)"
 }
 
@@ -62,6 +63,8 @@ check 'codegen/ includes only lower/, ir/, numerics/ and runtime/plan.h' \
     "$(includes codegen 'lower/|ir/|numerics/|runtime/plan\.h')"
 check 'compiler/ includes no test' \
     "$(includes compiler 'codegen/|lower/|ir/|numerics/|runtime/')"
+check 'examples include only runtime/ingot.h' \
+    "$(includes examples 'runtime/ingot\.h')"
 check 'only compiler/ sees Lua' "$(grep -En \
     '#include <(lua|lualib|lauxlib)\.h>' \
     numerics/* runtime/* ir/* lower/* codegen/*)"
@@ -79,7 +82,8 @@ done | xargs wc -l | awk '$2 != "total" && $1 > 1500')"
 
 check '.ci/objs.inc.ninja names every source' "$(
     unlisted .ci/objs.inc.ninja numerics/*.c runtime/*.c ir/*.c lower/*.c \
-	$(ls codegen/*.c | grep -v codegen/embed.c) compiler/*.c)"
+	$(ls codegen/*.c | grep -v codegen/embed.c) compiler/*.c \
+	examples/*.c)"
 check 'the build names every test' "$(
     cat build.ninja .ci/*.ninja >build/tree.txt
     unlisted build/tree.txt tests/*.c)"
