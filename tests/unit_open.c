@@ -1,11 +1,11 @@
 /* Opening models and sessions, and what refuses to be opened. */
-#include <fcntl.h>
+#include <dirent.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
 #include "../runtime/backend.h"
 #include "toy_session.h"
@@ -77,20 +77,34 @@ test_no_model(void **state)
 	ingot_plan_close(p);
 }
 
-/* What is opened and closed leaves no descriptor behind. */
+/* Descriptors of the process, that of the listing included. */
+static int
+count_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+/* What is opened and closed leaves no descriptor behind. Sanitizers open files
+ * of their own in threads that are starting or ending, so it gets a while. */
 static void
 test_descriptors(void **state)
 {
-	int before = open("/dev/null", O_RDONLY), after;
+	const struct timespec pause = {0, 10 * 1000 * 1000};
+	int before = count_descriptors();
 	Toy t = toy_session(CPU, 1, 1);
 
 	(void)state;
-	assert_true(before >= 0);
 	toy_close(&t);
-	after = open("/dev/null", O_RDONLY);
-	assert_int_equal(after, before + 1);
-	close(before);
-	close(after);
+	for (int i = 0; i < 100 && count_descriptors() != before; i++)
+		nanosleep(&pause, NULL);
+	assert_int_equal(count_descriptors(), before);
 }
 
 static void
