@@ -2,7 +2,8 @@
 # Makes the test inputs that are too big to be kept: make_fixtures.sh KIND DIR
 #
 #   folders  the tiny models as Hugging Face folders
-#   quants   the tiny models in the quantised forms of the field
+#   ggufs    the small folders of tests/fixtures as GGUF files
+#   quants   models in the quantised forms of the field; needs ggufs
 #   cases    the odd checkpoints of tests/tools/field_cases.py; needs folders
 #
 # DIR/KIND appears whole or not at all. Runs in the root of the repository;
@@ -34,14 +35,44 @@ folders()
 	done
 }
 
+# GGUF has no key for a router without renormalisation.
+ggufs()
+{
+	for config in tests/fixtures/*/config.json; do
+		folder=${config%/config.json}
+		name=${folder##*/}
+		case $name in
+		qwen3moe-plain | qwen3moe-nokey | qwen3moe-i96)
+			continue
+			;;
+		esac
+		"$python" -B tests/tools/folder_to_gguf.py "$folder" \
+		    "$out/$name.gguf"
+	done
+}
+
+# quantise INPUT NAME FORM...
+quantise()
+{
+	input=$1 name=$2
+	shift 2
+	for form; do
+		"$python" -B tests/tools/requantise.py "$input" \
+		    "$out/$name-$form.gguf" --type "$form"
+	done
+}
+
 quants()
 {
 	for m in $models; do
-		for form in $forms; do
-			"$python" -B tests/tools/requantise.py "$(tiny "$m")" \
-			    "$out/$m-$form.gguf" --type "$form"
-		done
+		quantise "$(tiny "$m")" "$m" $forms
 	done
+	# Rows that no block divides, which stay floats beside quantised ones.
+	for m in qwen3-h72 qwen35-every3 qwen35moe-mixed qwen35moe-h96; do
+		quantise "$dir/ggufs/$m.gguf" "$m" q4_0 q4_k_m
+	done
+	quantise "$(tiny qwen3moe)" qwen3moe f16 f32
+	quantise "$(tiny qwen35)" qwen35 f16 f32
 }
 
 cases()
@@ -56,7 +87,7 @@ cases()
 rm -rf "$out"
 mkdir -p "$out"
 case $kind in
-folders | quants | cases)
+folders | ggufs | quants | cases)
 	$kind
 	;;
 *)

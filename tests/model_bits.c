@@ -1,5 +1,6 @@
 /* Whole models on the CPU: the oracle's bits, fused or not, with one thread or
- * two, however a prompt is cut, and whoever else is in the step. */
+ * two, however a prompt is cut, whoever else is in the step, and after a
+ * sequence was copied. */
 #include <time.h>
 
 #include "models.h"
@@ -104,8 +105,8 @@ check_batch(ingot_model *m, const Prompt *p, uint32_t n, const float *want,
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {
-		same_bits(a, want, p[i].n, vocab_of(m),
-		    "%s, sequence %u of %u", what, i, n);
+		same_bits(a, want, p[i].n, vocab_of(m), "%s, sequence %u of %u",
+		    what, i, n);
 		a += (uint64_t)p[i].n * vocab_of(m);
 		want += (uint64_t)p[i].n * vocab_of(m);
 	}
@@ -149,9 +150,87 @@ test_batches(void **state)
 		b.rules = fusions[i];
 		m = model_of(&b, 2 - i);
 		for (n = 2; n <= SEQS; n++)
-			check_batch(
-			    m, p, n, want, i ? "unfused" : "fused");
+			check_batch(m, p, n, want, i ? "unfused" : "fused");
 		ingot_model_close(m);
+	}
+	free(want);
+}
+
+/* ---- copies ---- */
+
+static void
+ok(ingot_status status, const Error *e)
+{
+	if (status != INGOT_OK)
+		fail_msg("%s", e->text);
+}
+
+/* A prompt whose logits are known. */
+typedef struct Known {
+	ingot_session *session;
+	const uint32_t *ids;
+	uint32_t vocab;
+	const float *logits;
+} Known;
+
+/* Ids first .. end-1 go into seq, which has those before. */
+static void
+advance(const Known *k, uint32_t seq, uint32_t first, uint32_t end,
+    const char *what)
+{
+	ingot_work work = {seq, end - first, k->ids + first, INGOT_WANT_ALL};
+	Error e;
+
+	ok(ingot_step(k->session, &work, 1, &e), &e);
+	same_bits(ingot_logits(k->session, 0),
+	    k->logits + (uint64_t)first * k->vocab, end - first, k->vocab,
+	    "%s, ids %u to %u", what, first, end - 1);
+	assert_int_equal(ingot_seq_length(k->session, seq), end);
+}
+
+/* A copy in the middle of a page goes on as its source does; neither disturbs
+ * the other, and a slot that is used again is fresh. */
+static void
+check_copies(const Known *k, uint32_t n)
+{
+	uint32_t half = n / 2, a, b, c;
+	Error e;
+
+	ok(ingot_seq_add(k->session, &a, &e), &e);
+	advance(k, a, 0, half, "the source");
+	ok(ingot_seq_copy(k->session, a, &b, &e), &e);
+	advance(k, a, half, n, "the source, copied");
+	advance(k, b, half, n - 1, "the copy");
+	ok(ingot_seq_copy(k->session, b, &c, &e), &e);
+	ok(ingot_seq_remove(k->session, a, &e), &e);
+	ok(ingot_seq_remove(k->session, b, &e), &e);
+	ok(ingot_seq_add(k->session, &a, &e), &e);
+	advance(k, a, 0, n, "a slot used again");
+	advance(k, c, n - 1, n, "the copy of the copy");
+}
+
+static void
+test_copies(void **state)
+{
+	const Case *c = *state;
+	Build b = {c->path, DT_BF16, FUSE_ALL};
+	ingot_model *oracle = model_of(&b, ORACLE), *cpu = model_of(&b, 1);
+	ingot_model *const models[] = {oracle, cpu};
+	uint32_t ids[LENGTH], vocab = vocab_of(cpu), i;
+	ingot_session_options o = {
+	    sizeof o, .ctx = LENGTH, .max_seqs = 3, .max_rows = LENGTH};
+	float *want;
+	Error e;
+
+	make_ids(ids, LENGTH, vocab, 9);
+	want = run_cut(oracle, ids, LENGTH, 0);
+	for (i = 0; i < 2; i++) {
+		Known k = {NULL, ids, vocab, want};
+
+		ok(ingot_session_open(models[i], &o, &k.session, &e), &e);
+		check_copies(&k, LENGTH);
+		ingot_session_close(k.session);
+		ingot_model_close(models[i]);
 	}
 	free(want);
 }
@@ -198,29 +277,38 @@ test_demo(void **state)
 
 static Case cases[] = {
 #define CHECKPOINT(golden, path) {golden, path},
+#define TWIN(golden, path)
 #include "models.def"
 };
 
 static Case demo = {NULL, DEMO};
 
-enum { COUNT = sizeof cases / sizeof cases[0] };
+static const struct {
+	const char *name;
+	CMUnitTestFunction run;
+} kinds[] = {
+    {"cuts", test_cuts}, {"batches", test_batches}, {"copies", test_copies}};
+
+enum { KINDS = 3, COUNT = sizeof cases / sizeof cases[0] };
 
 int
 main(void)
 {
-	static char name[2 * COUNT][80];
-	static struct CMUnitTest tests[2 * COUNT + 2];
-	size_t i;
+	static char name[KINDS * COUNT][80];
+	static struct CMUnitTest tests[KINDS * COUNT + KINDS];
+	size_t i, k, n = 0;
 
-	for (i = 0; i < 2 * COUNT; i++) {
-		snprintf(name[i], sizeof name[i], "%s: %s", cases[i / 2].path,
-		    i % 2 ? "batches" : "cuts");
-		tests[i] = (struct CMUnitTest){name[i],
-		    i % 2 ? test_batches : test_cuts, NULL, NULL,
-		    &cases[i / 2]};
-	}
-	tests[i++] = (struct CMUnitTest){"demo: cuts", test_demo, NULL, NULL, NULL};
-	tests[i] = (struct CMUnitTest){
-	    "demo: batches", test_batches, NULL, NULL, &demo};
+	for (i = 0; i < COUNT; i++)
+		for (k = 0; k < KINDS; k++, n++) {
+			snprintf(name[n], sizeof name[n], "%s: %s",
+			    cases[i].path, kinds[k].name);
+			tests[n] = (struct CMUnitTest){
+			    name[n], kinds[k].run, NULL, NULL, &cases[i]};
+		}
+	tests[n++] =
+	    (struct CMUnitTest){"demo: cuts", test_demo, NULL, NULL, NULL};
+	for (k = 1; k < KINDS; k++)
+		tests[n++] = (struct CMUnitTest){
+		    kinds[k].name, kinds[k].run, NULL, NULL, &demo};
 	return cmocka_run_group_tests_name("bits", tests, NULL, plans_close);
 }

@@ -28,8 +28,8 @@ typedef struct Stream {
 /* Labels come in the order of the layers, so the first failure names the first
  * layer that differs. Goldens may hold fewer rows than there are tokens. */
 static void
-compare_hidden(void *user, const char *label, const float *value,
-    uint64_t rows, uint64_t columns)
+compare_hidden(void *user, const char *label, const float *value, uint64_t rows,
+    uint64_t columns)
 {
 	Stream *s = user;
 	uint64_t want_rows, want_columns;
@@ -163,16 +163,15 @@ main(void)
 	static const struct {
 		const char *name;
 		CMUnitTestFunction run;
-	} kinds[] = {
-	    {"hidden", test_hidden}, {"oracle", test_oracle}, {"cpu", test_cpu}};
+	} kinds[] = {{"hidden", test_hidden}, {"oracle", test_oracle},
+	    {"cpu", test_cpu}};
 	size_t i;
 
 	for (i = 0; i < 3 * COUNT; i++) {
 		snprintf(name[i], sizeof name[i], "%s: %s", cases[i / 3].path,
 		    kinds[i % 3].name);
-		tests[i] = (struct CMUnitTest){name[i], kinds[i % 3].run, NULL,
-		    NULL, &cases[i / 3]};
+		tests[i] = (struct CMUnitTest){
+		    name[i], kinds[i % 3].run, NULL, NULL, &cases[i / 3]};
 	}
-	return cmocka_run_group_tests_name(
-	    "goldens", tests, NULL, plans_close);
+	return cmocka_run_group_tests_name("goldens", tests, NULL, plans_close);
 }

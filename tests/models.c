@@ -224,8 +224,8 @@ keep(Run *r, const ingot_work *work, const uint32_t *of, uint32_t n)
 	uint32_t i, j, row = 0;
 
 	for (i = 0; i < n; i++) {
-		float *to = logits_at(r, of[i]) +
-			    (uint64_t)r->done[of[i]] * r->vocab;
+		float *to =
+		    logits_at(r, of[i]) + (uint64_t)r->done[of[i]] * r->vocab;
 
 		for (j = 0; j < work[i].count; j++)
 			memcpy(to + (uint64_t)j * r->vocab,
@@ -367,8 +367,8 @@ golden_open(const char *folder)
 	uint64_t length;
 	Error e;
 
-	snprintf(path, sizeof path, "tests/fixtures/%s/golden.safetensors",
-	    folder);
+	snprintf(
+	    path, sizeof path, "tests/fixtures/%s/golden.safetensors", folder);
 	ok(map_file(path, &g->file, &e), &e);
 	assert_true(g->file.size > sizeof length);
 	memcpy(&length, g->file.data, sizeof length);
@@ -403,14 +403,13 @@ golden_find(
 	assert_in_range(shape->u.list.count, 1, 2);
 	axis = shape->u.list.items;
 	*rows = (uint64_t)axis[0].u.integer;
-	*columns =
-	    shape->u.list.count == 2 ? (uint64_t)axis[1].u.integer : 1;
+	*columns = shape->u.list.count == 2 ? (uint64_t)axis[1].u.integer : 1;
 	first = span->u.list.items[0].u.integer;
 	end = span->u.list.items[1].u.integer;
 	assert_true(end - first == (int64_t)(*rows * *columns * 4));
 	assert_true(first % 4 == 0);
-	assert_true(
-	    g->data + end <= (const unsigned char *)g->file.data + g->file.size);
+	assert_true(g->data + end <=
+		    (const unsigned char *)g->file.data + g->file.size);
 	return g->data + first;
 }
 

@@ -63,8 +63,7 @@ typedef struct Prompt {
  * each step every prompt that has joined advances by a chunk. */
 float *run_prompts(ingot_model *m, const Prompt *p, uint32_t n);
 /* The same for one prompt in equal chunks. */
-float *run_cut(
-    ingot_model *m, const uint32_t *ids, uint32_t n, uint32_t chunk);
+float *run_cut(ingot_model *m, const uint32_t *ids, uint32_t n, uint32_t chunk);
 /* Continues ids[0..n) greedily to total ids, in place. */
 void run_greedy(ingot_model *m, uint32_t *ids, uint32_t n, uint32_t total);
 
@@ -77,8 +76,9 @@ void make_ids(uint32_t *ids, uint32_t n, uint32_t vocab, uint32_t seed);
 __attribute__((format(printf, 5, 6)))
 #endif
 /* Fails unless both hold the same bits; the rest says what was computed. */
-void same_bits(const float *got, const float *want, uint64_t rows,
-    uint64_t columns, const char *what, ...);
+void
+same_bits(const float *got, const float *want, uint64_t rows, uint64_t columns,
+    const char *what, ...);
 /* Sum of squared differences over sum of want's squares. */
 double nmse(const float *got, const float *want, uint64_t n);
 

@@ -109,8 +109,10 @@ end
 
 local function rope(object, name, family)
 	local r = object[name]
-	if type(r) ~= "table" then
+	if r == nil then
 		return
+	elseif type(r) ~= "table" or r[1] ~= nil then
+		refuse.value(name, r, "but must be an object")
 	end
 	local kind = r.rope_type or r.type or "default"
 	local linear = kind == "linear" and r.factor == 1
@@ -159,7 +161,8 @@ function refuse.gguf(keys, arch)
 	if kind ~= "none" and kind ~= "linear" then
 		refuse.value(arch .. ".rope.scaling.type", kind)
 	elseif kind == "linear" and factor and factor ~= 1 and factor ~= 0 then
-		refuse.value(arch .. ".rope.scaling.factor", factor)
+		refuse.value(arch .. ".rope.scaling.factor", factor,
+			"and linear scaling is not implemented")
 	elseif checkpoint.tensor "rope_freqs.weight" then
 		refuse.say("tensor rope_freqs.weight: scaled RoPE is "
 			.. "not implemented")
