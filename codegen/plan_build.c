@@ -210,6 +210,7 @@ add_buffer(PlanWriter *pw, const Buffer *b)
 	    name, sizeof name, "%s %%%u", ops[b->node->op].name, b->node->id);
 	p->name = pw_string(pw, name);
 	p->sym = b->sym == DIM_T ? SYM_T : SYM_R;
+	p->node = b->node->id;
 	p->row_bytes = b->row_bytes;
 	p->offset = b->offset;
 	p->first_launch = b->first;

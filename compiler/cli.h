@@ -12,6 +12,7 @@ enum {
 	EXIT_DONE = 0,
 	EXIT_USER = 1, /* something given or found is wrong */
 	EXIT_USAGE = 2,
+	EXIT_DIFFERS = 5, /* verify found a difference */
 	EXIT_OURS = 70, /* a fault of Ingot itself */
 	EXIT_INTERRUPTED = 130
 };

@@ -13,6 +13,7 @@ typedef struct Run {
 	const Options *o;
 	const char *checkpoint;
 	ingot_tokenizer *tokenizer; /* NULL when the checkpoint has none */
+	Error no_tokenizer;         /* why */
 	Opened m;
 	ingot_session *session;
 	uint32_t seq, ctx;
@@ -53,17 +54,16 @@ check_usage(Run *r)
 static int
 open_tokenizer(Run *r)
 {
-	Error e;
-	ingot_status s = ingot_tokenizer_open(r->checkpoint, &r->tokenizer, &e);
+	Error *e = &r->no_tokenizer;
+	ingot_status s = ingot_tokenizer_open(r->checkpoint, &r->tokenizer, e);
 
 	if (s == INGOT_UNSUPPORTED && r->o->tokens.count > 0) {
-		if (!r->o->json)
-			return user_error(
-			    "%s; --json gives ids in place of text", e.text);
-		note("%s", e.text);
-		return EXIT_DONE;
+		if (r->o->json)
+			return EXIT_DONE;
+		return user_error(
+		    "%s; --json gives ids in place of text", e->text);
 	}
-	return s ? library_error(&e) : EXIT_DONE;
+	return s ? library_error(e) : EXIT_DONE;
 }
 
 static int
@@ -88,7 +88,11 @@ read_prompt(Run *r)
 static int
 load(Run *r)
 {
-	return open_model(r->o, NULL, &r->m);
+	int code = open_model(r->o, NULL, &r->m);
+
+	if (!code && !r->tokenizer)
+		note("%s", r->no_tokenizer.text);
+	return code;
 }
 
 static int

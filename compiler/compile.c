@@ -271,9 +271,10 @@ to_memory(PlanWriter *pw, Diag *d, void *user)
 static void
 to_file(PlanWriter *pw, Diag *d, void *user)
 {
+	const char *const *path = user;
 	char why[PLAN_WHY];
 
-	if (!pw_write(pw, user, why))
+	if (!pw_write(pw, *path, why))
 		err(d, 1, NULL, "%s", why);
 }
 
@@ -292,10 +293,5 @@ void
 compile_to_file(
     Checkpoint *c, const CompileOptions *o, Diag *d, const char *path)
 {
-	char *copy = strdup(path);
-
-	if (!copy)
-		err(d, 1, NULL, "no memory");
-	with_plan(c, o, d, to_file, copy);
-	free(copy);
+	with_plan(c, o, d, to_file, &path);
 }

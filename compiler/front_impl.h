@@ -10,12 +10,16 @@
 
 enum { WHY_BYTES = 512, FILE_TEXT = 64 };
 
-/* Limits on a model file: guards against mistakes, not against malice (a loop
- * inside one call of a pattern function is not counted). */
+/* Limits on a model file: guards against mistakes, not against malice (what
+ * one pattern does inside string.find, or a table that is its own __call, is
+ * not counted). */
 enum {
 	MAX_STEPS = 50000000,           /* Lua instructions */
 	MAX_MEMORY = 256 * 1024 * 1024, /* bytes held by Lua */
-	MAX_NODES = 1 << 20
+	MAX_NODES = 1 << 20,
+	MAX_WEIGHTS = 1 << 14,
+	MAX_IGNORED = 1 << 12,
+	MAX_PIECES = 1 << 18 /* of all weights */
 };
 
 typedef struct Front {
@@ -28,7 +32,8 @@ typedef struct Front {
 	const char *folder; /* where libraries are looked for first, or NULL */
 	const char **ignored; /* beginnings of names */
 	size_t n_ignored;
-	size_t memory; /* bytes held by Lua */
+	size_t n_pieces; /* of weights so far */
+	size_t memory;   /* bytes held by Lua */
 	long steps;
 } Front;
 

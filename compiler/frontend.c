@@ -36,7 +36,8 @@ architecture(Arena *a, const Checkpoint *c, Diag *d)
 	const char *arch = value_string(value_get(ckpt_config(c), key));
 
 	if (arch == NULL)
-		err(d, 1, NULL, "%s: key %s is missing", ckpt_path(c), key);
+		err(d, 1, NULL, "%s: key %s is missing or no text",
+		    ckpt_path(c), key);
 	return gguf ? arch : squeeze(a, arch);
 }
 
@@ -152,15 +153,17 @@ one_line(Arena *a, const char *text)
 static const char *
 complaint(lua_State *L, const Front *f, int status)
 {
-	const char *text = lua_tostring(L, -1);
+	const char *text =
+	    lua_type(L, -1) == LUA_TSTRING ? lua_tostring(L, -1) : NULL;
 
 	if (status == LUA_ERRMEM)
 		return arena_printf(f->arena,
 		    "%s: the model holds more than %d MiB in Lua", f->model,
 		    MAX_MEMORY / (1024 * 1024));
-	return text != NULL ? one_line(f->arena, text)
-			    : arena_printf(f->arena, "%s: raised a %s",
-				  f->model, luaL_typename(L, -1));
+	if (text == NULL || *text == '\0')
+		return arena_printf(f->arena, "%s: raised %s %s", f->model,
+		    text != NULL ? "an empty" : "a", luaL_typename(L, -1));
+	return one_line(f->arena, text);
 }
 
 Graph *

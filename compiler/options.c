@@ -12,7 +12,9 @@ enum {
 	FOR_##NAME = 1 << CMD_##NAME,
 #include "options.def"
 #undef COMMAND
-	FOR_PLANS = FOR_RUN | FOR_LOGITS | FOR_INSPECT,
+	FOR_PLANS = FOR_RUN | FOR_LOGITS | FOR_PERPLEXITY | FOR_VERIFY |
+		    FOR_INSPECT,
+	FOR_MODELS = FOR_RUN | FOR_LOGITS | FOR_PERPLEXITY | FOR_VERIFY,
 	FOR_ALL = (1 << CMD_COUNT) - 1
 };
 
@@ -383,8 +385,8 @@ help_all(FILE *out)
 	fputs("\n'ingot COMMAND --help' says more. Everywhere:\n\n", out);
 	print_options(FOR_ALL, true, out);
 	fputs("\nExit status: 0 done, 1 something given or found is wrong,\n"
-	      "2 wrong usage, 3 an op has no kernel on the target, 70 a fault\n"
-	      "of Ingot, 130 interrupted.\n",
+	      "2 wrong usage, 3 an op has no kernel on the target, 5 verify\n"
+	      "found a difference, 70 a fault of Ingot, 130 interrupted.\n",
 	    out);
 }
 

@@ -9,7 +9,8 @@ typedef struct Oracle {
 	Backend base;
 	const Plan *plan;
 	const Weights *weights;
-	const OracleWatch *watch;
+	const OracleWatch *labels; /* or NULL */
+	const NodeWatch *nodes;    /* or NULL */
 	float *logits;
 	Arena *arena;
 	Eval *eval;
@@ -42,14 +43,22 @@ weight_data(void *user, const Weight *w)
 }
 
 static void
-watch_node(void *user, const Node *n, const void *value, uint64_t rows)
+watch_label(void *user, const Node *n, const void *value, uint64_t rows)
 {
 	const Oracle *o = user;
 
 	if (n->name != NULL && ops[n->op].kind != KIND_LEAF &&
 	    n->type.dtype == DT_F32 && n->type.dim[0] < 0)
-		o->watch->call(
-		    o->watch->user, n->name, value, rows, type_row(&n->type));
+		o->labels->call(
+		    o->labels->user, n->name, value, rows, type_row(&n->type));
+}
+
+static void
+watch_node(void *user, const Node *n, const void *value, uint64_t rows)
+{
+	const Oracle *o = user;
+
+	o->nodes->call(o->nodes->user, n, value, rows);
 }
 
 static ingot_status
@@ -130,13 +139,12 @@ check_graph(const Oracle *o, const Graph *g, Error *err)
 	return INGOT_OK;
 }
 
-static ingot_status
-open_graph(Oracle *o, const Graph **out, Error *err)
+ingot_status
+oracle_graph(Arena *a, const Plan *plan, const Graph **out, Error *err)
 {
 	char why[512];
 	const char *fault;
-	Graph *g = graph_parse(
-	    o->arena, o->plan->graph, (size_t)o->plan->n_graph, why);
+	Graph *g = graph_parse(a, plan->graph, (size_t)plan->n_graph, why);
 
 	if (!g)
 		return fail(err, INGOT_BAD_FILE, "the plan's graph: %s", why);
@@ -145,40 +153,88 @@ open_graph(Oracle *o, const Graph **out, Error *err)
 		return fail(err, INGOT_BAD_FILE, "the plan's graph: %s", fault);
 	legalise(g);
 	*out = g;
-	return check_graph(o, g, err);
+	return INGOT_OK;
 }
 
 static const BackendOps oracle_ops = {oracle_step, oracle_copy_slot,
     oracle_clear_slot, oracle_copy_page, oracle_close};
 
-static ingot_status
-oracle_open(void *user, const Plan *plan, const Weights *w,
-    const BackendLimits *limits, Backend **out, Error *err)
+/* Everything but what is watched. */
+static Oracle *
+oracle_new(const Plan *plan, const Weights *w, const BackendLimits *limits)
 {
 	Oracle *o = calloc(1, sizeof *o);
-	EvalOptions options = {limits->ctx, limits->max_seqs, weight_data,
-	    user ? watch_node : NULL, o};
-	const Graph *g;
-	ingot_status status;
+	EvalSeq *seqs = calloc(limits->max_seqs, sizeof *seqs);
 
-	if (!o)
-		return fail(err, INGOT_NO_MEMORY, "no memory for the oracle");
-	*o = (Oracle){{&oracle_ops}, plan, w, user, limits->logits, arena_new(),
-	    NULL, calloc(limits->max_seqs, sizeof *o->seqs)};
-	status = o->seqs
-		     ? open_graph(o, &g, err)
-		     : fail(err, INGOT_NO_MEMORY, "no memory for the oracle");
+	if (!o || !seqs) {
+		free(o);
+		free(seqs);
+		return NULL;
+	}
+	o->base.ops = &oracle_ops;
+	o->plan = plan;
+	o->weights = w;
+	o->logits = limits->logits;
+	o->arena = arena_new();
+	o->seqs = seqs;
+	return o;
+}
+
+static ingot_status
+start(Oracle *o, const BackendLimits *limits, Backend **out, Error *err)
+{
+	EvalOptions options = {
+	    limits->ctx, limits->max_seqs, weight_data, NULL, o};
+	const Graph *g;
+	ingot_status status = oracle_graph(o->arena, o->plan, &g, err);
+
+	if (!status)
+		status = check_graph(o, g, err);
 	if (status) {
 		oracle_close(&o->base);
 		return status;
 	}
+	if (o->labels)
+		options.watch = watch_label;
+	if (o->nodes)
+		options.watch = watch_node;
 	o->eval = eval_new(g, &options);
 	*out = &o->base;
 	return INGOT_OK;
 }
 
+static ingot_status
+open_labels(void *user, const Plan *plan, const Weights *w,
+    const BackendLimits *limits, Backend **out, Error *err)
+{
+	Oracle *o = oracle_new(plan, w, limits);
+
+	if (!o)
+		return fail(err, INGOT_NO_MEMORY, "no memory for the oracle");
+	o->labels = user;
+	return start(o, limits, out, err);
+}
+
+static ingot_status
+open_nodes(void *user, const Plan *plan, const Weights *w,
+    const BackendLimits *limits, Backend **out, Error *err)
+{
+	Oracle *o = oracle_new(plan, w, limits);
+
+	if (!o)
+		return fail(err, INGOT_NO_MEMORY, "no memory for the oracle");
+	o->nodes = user;
+	return start(o, limits, out, err);
+}
+
 BackendFactory
 oracle_factory(OracleWatch *watch)
 {
-	return (BackendFactory){oracle_open, watch, "oracle"};
+	return (BackendFactory){open_labels, watch, "oracle"};
+}
+
+BackendFactory
+oracle_factory_nodes(NodeWatch *watch)
+{
+	return (BackendFactory){open_nodes, watch, "oracle"};
 }

@@ -118,10 +118,16 @@ count_steps(lua_State *L, lua_Debug *ar)
 static void
 compile(lua_State *L, const char *name, const char *text, size_t length)
 {
-	const char *chunk = lua_pushfstring(L, "@%s", path_base(name));
+	const char *base = path_base(name);
+	const char *chunk = lua_pushfstring(L, "@%s", base), *why;
 
-	if (luaL_loadbufferx(L, text, length, chunk, "t") != LUA_OK)
+	if (luaL_loadbufferx(L, text, length, chunk, "t") != LUA_OK) {
+		/* Limits of the parser do not say where. */
+		why = lua_tostring(L, -1);
+		if (strncmp(why, base, strlen(base)) != 0)
+			lua_pushfstring(L, "%s: %s", base, why);
 		lua_error(L);
+	}
 	lua_remove(L, -2);
 }
 
@@ -162,15 +168,16 @@ sandbox_file(lua_State *L, const char *path)
 /* Words of letters, digits and _, joined by single dots: no way out of the
  * folder. */
 static bool
-library_name(const char *s)
+library_name(const char *s, size_t length)
 {
+	const char *end = s + length;
 	const char *word = "abcdefghijklmnopqrstuvwxyz_0123456789"
 			   "ABCDEFGHIJKLMNOPQRSTUVWXYZ";
 	size_t n;
 
 	while ((n = strspn(s, word)) > 0 && s[n] == '.')
 		s += n + 1;
-	return n > 0 && s[n] == '\0';
+	return n > 0 && s + n == end;
 }
 
 static void
@@ -191,9 +198,10 @@ load_library(lua_State *L, const char *name)
 static int
 require(lua_State *L)
 {
-	const char *name = luaL_checkstring(L, 1);
+	size_t length;
+	const char *name = luaL_checklstring(L, 1, &length);
 
-	if (!library_name(name))
+	if (!library_name(name, length))
 		front_error(L, LEVEL_CALLER,
 		    "require: '%s' is not the name of a library", name);
 	lua_settop(L, 1);

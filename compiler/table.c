@@ -18,6 +18,8 @@ cell(const json_t *value, char out[CELL])
 	if (json_is_integer(value))
 		snprintf(out, CELL, "%" JSON_INTEGER_FORMAT,
 		    json_integer_value(value));
+	if (json_is_real(value))
+		snprintf(out, CELL, "%.3g", json_real_value(value));
 	for (i = 0; i < json_array_size(value) && n < CELL; i++) {
 		const char *s = json_string_value(json_array_get(value, i));
 
@@ -69,7 +71,7 @@ print_row(FILE *out, const json_t *row, const json_t *first,
 		const char *s = row ? cell(json_object_get(row, key), text)
 				    : columns[i].title;
 		int pad = room[i] - width(s);
-		bool right = json_is_integer(json_object_get(first, key));
+		bool right = json_is_number(json_object_get(first, key));
 
 		if (*s)
 			fprintf(out, "%*s%s", owed + (right ? pad : 0), "", s);

@@ -304,6 +304,24 @@ read_how(Making *m, int index)
 	m->w.type.dtype = dtype;
 }
 
+static void
+check_limits(Making *m, int index)
+{
+	Front *f = front_of(m->L);
+	lua_Unsigned n = lua_rawlen(m->L, index); /* of a name: its bytes */
+
+	n = lua_istable(m->L, index) ? n : 1;
+	if (f->graph->n_weights >= MAX_WEIGHTS)
+		front_error(m->L, LEVEL_OUTSIDE,
+		    "the model has more than %d weights", MAX_WEIGHTS);
+	if (n > MAX_PIECES - f->n_pieces)
+		front_error(m->L, LEVEL_OUTSIDE,
+		    "weight \"%s\": all weights together have more than %d "
+		    "pieces",
+		    m->w.name, MAX_PIECES);
+	f->n_pieces += (size_t)n;
+}
+
 /* weight(name, shape, pieces [, how]): pieces is the name of a tensor, or a
  * list of {tensor, row, rows, of}; how may hold map = "one_plus" or "neg_exp"
  * and dtype = "f32". */
@@ -315,6 +333,7 @@ weight(lua_State *L)
 
 	m.w.name = luaL_checkstring(L, 1);
 	builder_shape(L, 2, "weight", &m.w.type, LEVEL_OUTSIDE);
+	check_limits(&m, 3);
 	if (lua_type(L, 3) == LUA_TSTRING) {
 		m.w.pieces = arena_alloc(f->arena, sizeof *m.w.pieces);
 		whole_tensor(&m, lua_tostring(L, 3));
@@ -341,6 +360,9 @@ ignore(lua_State *L)
 	size_t n = f->n_ignored;
 	const char **more;
 
+	if (n == MAX_IGNORED)
+		front_error(L, LEVEL_CALLER,
+		    "ignore: more than %d beginnings are ignored", MAX_IGNORED);
 	if ((n & (n + 1)) == 0) { /* full at 0, 1, 3, 7, ... */
 		more = arena_array(f->arena, 2 * n + 1, sizeof *more);
 		if (n > 0)

@@ -75,10 +75,24 @@ INGOT_API ingot_status model_open_custom(ingot_plan *plan,
     const char *checkpoint, const BackendFactory *factory,
     const ingot_model_options *options, ingot_model **out, ingot_error *err);
 
+/* Called after each launch of a step, the failing one included. arg[i] is what
+ * argument i of the launch points to; what is written there is what later
+ * launches read. launch counts from the target's first. */
+typedef struct LaunchWatch {
+	void (*after)(void *user, uint32_t launch, void *const *arg,
+	    const StepArgs *s, const StepDesc *d);
+	void *user;
+} LaunchWatch;
+
+/* Sessions of m opened from now on call watch, which outlives them. For a
+ * model that runs a plan's launches. */
+INGOT_API void model_watch(ingot_model *m, const LaunchWatch *watch);
+
 /* The plan's own executor; user is a CpuTarget. */
 typedef struct CpuTarget {
 	struct CpuDevice *device;
 	uint32_t target;
+	const LaunchWatch *watch; /* or NULL */
 } CpuTarget;
 ingot_status exec_open(void *user, const Plan *plan, const Weights *w,
     const BackendLimits *limits, Backend **out, Error *err);

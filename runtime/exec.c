@@ -15,6 +15,7 @@ typedef struct Exec {
 	const Plan *plan;
 	const PlanTarget *target;
 	CpuDevice *device;
+	const LaunchWatch *watch; /* or NULL */
 	BackendLimits limits;
 	Memory arena[SYM_COUNT]; /* SYM_T and SYM_R are used */
 	Memory *states;          /* [n_states] */
@@ -236,6 +237,8 @@ exec_step(Backend *b, const StepDesc *d, Error *err)
 
 		if (n > 0)
 			cpu_run(e->device, l[i].kernel, arg, &s, n);
+		if (e->watch)
+			e->watch->after(e->watch->user, i, arg, &s, d);
 		if (fault)
 			return not_finite(e, &l[i], err);
 		arg += l[i].n_args;
@@ -337,6 +340,7 @@ exec_open(void *user, const Plan *plan, const Weights *w,
 	e->plan = plan;
 	e->target = &plan->targets[cpu->target];
 	e->device = cpu->device;
+	e->watch = cpu->watch;
 	e->limits = *limits;
 	status = fill(e, w, err);
 	if (status)

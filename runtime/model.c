@@ -135,6 +135,12 @@ model_open_custom(ingot_plan *plan, const char *checkpoint,
 }
 
 void
+model_watch(ingot_model *m, const LaunchWatch *watch)
+{
+	m->cpu.watch = watch;
+}
+
+void
 ingot_model_close(ingot_model *m)
 {
 	if (!m)

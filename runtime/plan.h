@@ -163,6 +163,8 @@ enum {
 typedef struct PlanBuffer {
 	uint32_t name; /* string */
 	uint32_t sym;  /* SYM_T or SYM_R */
+	uint32_t node; /* number in SEC_GRAPH of the value it holds */
+	uint32_t pad;
 	uint64_t row_bytes, offset;
 	uint32_t first_launch, last_launch; /* lifetime, within the target */
 } PlanBuffer;
@@ -233,7 +235,7 @@ _Static_assert(sizeof(PlanState) == 16, "PlanState");
 _Static_assert(sizeof(PlanTable) == 16, "PlanTable");
 _Static_assert(sizeof(PlanTarget) == 72, "PlanTarget");
 _Static_assert(sizeof(PlanPack) == 16, "PlanPack");
-_Static_assert(sizeof(PlanBuffer) == 32, "PlanBuffer");
+_Static_assert(sizeof(PlanBuffer) == 40, "PlanBuffer");
 _Static_assert(sizeof(PlanKernel) == 24, "PlanKernel");
 _Static_assert(sizeof(PlanLaunch) == 32, "PlanLaunch");
 _Static_assert(sizeof(PlanArg) == 8, "PlanArg");

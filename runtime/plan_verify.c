@@ -254,6 +254,8 @@ check_buffer(Check *c)
 
 	if (!is_string(c->p, b->name) || (b->sym != SYM_T && b->sym != SYM_R))
 		return bad(c, "buffer", "its name or symbol is out of range");
+	if (b->pad != 0)
+		return bad(c, "buffer", "its padding is not zero");
 	if (b->row_bytes == 0 || b->row_bytes % PLAN_ALIGN != 0 ||
 	    b->offset % PLAN_ALIGN != 0)
 		return bad(c, "buffer", "its place is not a multiple of 64");

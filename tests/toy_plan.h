@@ -100,13 +100,13 @@ toy_target(PlanWriter *pw, const void *object, size_t n)
 	*(PlanPack *)pw_add(pw, SEC_PACKS, 1) =
 	    (PlanPack){PACK_ROWS8, 0, 8 * 8 * 2};
 	*(PlanBuffer *)pw_add(pw, SEC_BUFFERS, 1) =
-	    (PlanBuffer){pw_string(pw, "h"), SYM_T, 64, 64, 1, 2};
+	    (PlanBuffer){pw_string(pw, "h"), SYM_T, 0, 0, 64, 64, 1, 2};
 	*(PlanBuffer *)pw_add(pw, SEC_BUFFERS, 1) =
-	    (PlanBuffer){pw_string(pw, "tmp"), SYM_T, 64, 0, 0, 2};
+	    (PlanBuffer){pw_string(pw, "tmp"), SYM_T, 1, 0, 64, 0, 0, 2};
 	*(PlanBuffer *)pw_add(pw, SEC_BUFFERS, 1) =
-	    (PlanBuffer){pw_string(pw, "g"), SYM_R, 64, 0, 2, 2};
+	    (PlanBuffer){pw_string(pw, "g"), SYM_R, 2, 0, 64, 0, 2, 2};
 	*(PlanBuffer *)pw_add(pw, SEC_BUFFERS, 1) =
-	    (PlanBuffer){pw_string(pw, "old"), SYM_T, 128, 64, 0, 0};
+	    (PlanBuffer){pw_string(pw, "old"), SYM_T, 3, 0, 128, 64, 0, 0};
 	for (uint32_t i = 0; i < 3; i++) {
 		*(PlanKernel *)pw_add(pw, SEC_KERNELS, 1) = (PlanKernel){
 		    pw_string(pw, names[i]), pw_string(pw, "toy"), 5 * i, 4};

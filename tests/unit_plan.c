@@ -366,6 +366,7 @@ static const Wrong wrongs[] = {
     WRONG(PACKS, PlanPack, 0, bytes, 159, "pack 0: its size"),
     WRONG(PACKS, PlanPack, 1, bytes, 0, "pack 1: its size"),
     WRONG(BUFFERS, PlanBuffer, 0, sym, SYM_B, "buffer 0: its name or"),
+    WRONG(BUFFERS, PlanBuffer, 0, pad, 1, "buffer 0: its padding"),
     WRONG(BUFFERS, PlanBuffer, 0, row_bytes, 32, "multiple of 64"),
     WRONG(BUFFERS, PlanBuffer, 0, row_bytes, 0, "multiple of 64"),
     WRONG(BUFFERS, PlanBuffer, 0, row_bytes, 1ull << 62, "too large"),
