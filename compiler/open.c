@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "../lower/lower.h"
+#include "../runtime/mapping.h"
 #include "suggest.h"
 
 /* ---- compiling ---- */
@@ -123,9 +124,12 @@ static bool
 is_plan(const char *path)
 {
 	char magic[8];
-	FILE *in = fopen(path, "rb");
+	FILE *in;
 	bool yes;
 
+	if (file_kind(path) != FILE_REGULAR) /* a FIFO would keep us waiting */
+		return false;
+	in = fopen(path, "rb");
 	if (!in)
 		return false;
 	yes = fread(magic, 1, sizeof magic, in) == sizeof magic &&

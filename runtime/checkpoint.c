@@ -174,6 +174,11 @@ ckpt_check_spans(
 		s = &spans[i];
 		if (s->begin == s->end)
 			continue;
+		if (last && s->begin < last->end &&
+		    strcmp(last->name, s->name) == 0)
+			return ckpt_fail(err, INGOT_BAD_FILE, file,
+			    "tensor '%s' is there twice",
+			    quote(&q, s->name, strlen(s->name)));
 		if (last && s->begin < last->end)
 			return ckpt_fail(err, INGOT_BAD_FILE, file,
 			    "tensors '%s' and '%s' overlap at byte %llu",
@@ -193,10 +198,36 @@ compare_names(const void *a, const void *b)
 	return strcmp((*x)->name, (*y)->name);
 }
 
+/* The file that holds t. */
+static const char *
+path_of(const Checkpoint *c, const CkptTensor *t)
+{
+	size_t f, at = (size_t)(t - c->tensors);
+
+	for (f = 0; at >= c->files[f].end; f++)
+		;
+	return c->files[f].path;
+}
+
+static ingot_status
+there_twice(
+    const Checkpoint *c, const CkptTensor *a, const CkptTensor *b, Error *err)
+{
+	Quote q, r;
+	const char *first = path_of(c, a < b ? a : b);
+	const char *name = quote(&q, a->name, strlen(a->name));
+
+	if (c->n_files == 1)
+		return ckpt_fail(err, INGOT_BAD_FILE, first,
+		    "tensor '%s' is there twice", name);
+	return ckpt_fail(err, INGOT_BAD_FILE, path_of(c, a < b ? b : a),
+	    "tensor '%s' is there twice, first in %s", name,
+	    quote(&r, first, strlen(first)));
+}
+
 ingot_status
 ckpt_index(Checkpoint *c, Error *err)
 {
-	Quote q;
 	size_t i;
 
 	if (c->count == 0)
@@ -209,10 +240,8 @@ ckpt_index(Checkpoint *c, Error *err)
 	qsort(c->by_name, c->count, sizeof *c->by_name, compare_names);
 	for (i = 1; i < c->count; i++)
 		if (compare_names(&c->by_name[i - 1], &c->by_name[i]) == 0)
-			return ckpt_fail(err, INGOT_BAD_FILE, c->path,
-			    "tensor '%s' is there twice",
-			    quote(&q, c->by_name[i]->name,
-				strlen(c->by_name[i]->name)));
+			return there_twice(
+			    c, c->by_name[i - 1], c->by_name[i], err);
 	return INGOT_OK;
 }
 
@@ -232,20 +261,6 @@ read_folder(Checkpoint *c, Error *err)
 		    "the folder has no config.json; name a Hugging Face "
 		    "folder or a GGUF file");
 	return safetensors_read(c, err);
-}
-
-static ingot_status
-read_file(Checkpoint *c, bool allow_header_only, Error *err)
-{
-	ingot_status s;
-
-	c->kind = CKPT_GGUF;
-	s = ckpt_add_files(c, 1, err);
-	if (s)
-		return s;
-	c->files[0].path = c->path;
-	s = map_file(c->path, &c->files[0].map, err);
-	return s ? s : gguf_read(c, allow_header_only, err);
 }
 
 ingot_status
@@ -268,7 +283,7 @@ ckpt_open(
 	else if (file_kind(path) == FILE_FOLDER)
 		s = read_folder(c, err);
 	else
-		s = read_file(c, allow_header_only, err);
+		s = split_read(c, allow_header_only, err);
 	if (s)
 		ckpt_close(c);
 	else
@@ -408,5 +423,8 @@ value_get(const Value *o, const char *key)
 const char *
 value_string(const Value *v)
 {
-	return v && v->kind == VAL_STRING ? v->u.string.text : NULL;
+	if (!v || v->kind != VAL_STRING ||
+	    strlen(v->u.string.text) != v->u.string.length)
+		return NULL;
+	return v->u.string.text;
 }

@@ -71,7 +71,8 @@ typedef struct Value {
 
 typedef struct Checkpoint Checkpoint;
 
-/* Opens path: a GGUF file, or a folder with config.json and model.safetensors
+/* Opens path: a GGUF file, alone or any one of a split set (whose names end in
+ * -00001-of-00003.gguf and so on), or a folder with config.json and model.safetensors
  * or the shards of model.safetensors.index.json. The files must not shrink
  * while c is open. On success *out is
  * the caller's, to be closed with ckpt_close. allow_header_only accepts a GGUF
@@ -103,7 +104,7 @@ ingot_status ckpt_json(Checkpoint *c, const char *file, const Value **out,
 /* The member of object o called key, or NULL (also when o is NULL or no
  * object). */
 const Value *value_get(const Value *o, const char *key);
-/* The string of v, or NULL when v is NULL or another kind. Not for the strings
+/* The string of v, or NULL when v is NULL, another kind, or holds a NUL. Not for the strings
  * in arrays of a GGUF file, which are not terminated. */
 const char *value_string(const Value *v);
 

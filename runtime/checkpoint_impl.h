@@ -20,6 +20,10 @@ typedef struct CkptFile {
 	Mapping map;
 	const char *path;
 	size_t first, end; /* range of Checkpoint.tensors */
+	/* GGUF alone: its metadata, the place of the tensors' entries in the
+	 * header, and how many there are. */
+	const Value *keys;
+	uint64_t entries, n_entries;
 } CkptFile;
 
 /* Parsed files of a folder, by name; value is NULL when there is none. */
@@ -83,8 +87,13 @@ ingot_status ckpt_index(Checkpoint *c, Error *err);
 ingot_status ckpt_check_spans(
     const char *file, Span *spans, size_t n, uint64_t size, Error *err);
 
-/* Reads the header in c->files[0]. */
-ingot_status gguf_read(Checkpoint *c, bool allow_header_only, Error *err);
+/* Sets keys, entries and n_entries of f, which is mapped. */
+ingot_status gguf_read_keys(Checkpoint *c, CkptFile *f, Error *err);
+/* Then adds its tensors. */
+ingot_status gguf_read_tensors(
+    Checkpoint *c, CkptFile *f, bool allow_header_only, Error *err);
+/* Reads the file c->path and, when it is one of a set, the others. */
+ingot_status split_read(Checkpoint *c, bool allow_header_only, Error *err);
 /* Reads the shards of the folder c->path. */
 ingot_status safetensors_read(Checkpoint *c, Error *err);
 /* dir/name in the pool of c, or NULL when memory ran out. */

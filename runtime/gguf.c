@@ -72,6 +72,7 @@ static const struct {
 
 typedef struct Gguf {
 	Checkpoint *c;
+	CkptFile *f;
 	const unsigned char *data;
 	uint64_t size, at;
 	uint64_t items;   /* array elements so far */
@@ -99,18 +100,18 @@ bad(Gguf *g, ingot_status status, const char *fmt, ...)
 	vsnprintf(sentence, sizeof sentence, fmt, args);
 	va_end(args);
 	if (*g->name)
-		g->status = ckpt_fail(g->err, status, g->c->path, "%s '%s' %s",
+		g->status = ckpt_fail(g->err, status, g->f->path, "%s '%s' %s",
 		    g->what, quote(&q, g->name, strlen(g->name)), sentence);
 	else
 		g->status =
-		    ckpt_fail(g->err, status, g->c->path, "%s", sentence);
+		    ckpt_fail(g->err, status, g->f->path, "%s", sentence);
 }
 
 static void
 bad_memory(Gguf *g)
 {
 	if (!g->status)
-		g->status = ckpt_no_memory(g->c->path, g->err);
+		g->status = ckpt_no_memory(g->f->path, g->err);
 }
 
 static uint64_t
@@ -172,7 +173,7 @@ get_name(Gguf *g, const char *what)
 	g->name = "";
 	text = get_string(g, &n);
 	if (!g->status)
-		g->status = ckpt_check_name(g->c->path, what, text, n, g->err);
+		g->status = ckpt_check_name(g->f->path, what, text, n, g->err);
 	if (!g->status && !(copy = pool_text(&g->c->pool, text, n)))
 		bad_memory(g);
 	if (copy)
@@ -409,46 +410,14 @@ read_keys(Gguf *g, uint64_t n)
 	root->kind = VAL_OBJECT;
 	root->u.list.items = items;
 	root->u.list.count = (size_t)n;
-	g->c->config = root;
-}
-
-/* Files in GGUF form that are no model, or only a part of one. */
-static void
-check_purpose(Gguf *g)
-{
-	Quote q;
-	const char *type =
-	    value_string(value_get(g->c->config, "general.type"));
-	const char *arch =
-	    value_string(value_get(g->c->config, "general.architecture"));
-	const Value *split = value_get(g->c->config, "split.count");
-
-	if (type && strcmp(type, "adapter") == 0)
-		bad(g, INGOT_UNSUPPORTED,
-		    "the file is an adapter (general.type = adapter), not a "
-		    "model; merge it into its base model first");
-	else if ((type && strcmp(type, "mmproj") == 0) ||
-		 (arch && strcmp(arch, "clip") == 0))
-		bad(g, INGOT_UNSUPPORTED,
-		    "the file is a projector for images or sound "
-		    "(general.type = mmproj or architecture = clip), not a "
-		    "language model; name the model's own file");
-	else if (type && strcmp(type, "model") != 0)
-		bad(g, INGOT_UNSUPPORTED,
-		    "the file is no model: general.type is '%s'",
-		    quote(&q, type, strlen(type)));
-	else if (split && split->kind == VAL_INT && split->u.integer > 1)
-		bad(g, INGOT_UNSUPPORTED,
-		    "the file is one of %" PRId64 " parts (split.count); "
-		    "split files are not covered: merge the parts first",
-		    split->u.integer);
+	g->f->keys = root;
 }
 
 /* general.alignment, or its default. */
 static uint64_t
 get_alignment(Gguf *g)
 {
-	const Value *v = value_get(g->c->config, "general.alignment");
+	const Value *v = value_get(g->f->keys, "general.alignment");
 	int64_t a = 32;
 
 	if (!v)
@@ -536,7 +505,7 @@ get_dims(Gguf *g, CkptTensor *t)
 		dims[n - 1 - i] = get(g, 8);
 	if (!g->status)
 		g->status =
-		    ckpt_set_dims(g->c->path, t, dims, (size_t)n, g->err);
+		    ckpt_set_dims(g->f->path, t, dims, (size_t)n, g->err);
 }
 
 /* Reads one tensor's entry; *offset is from the start of the data. */
@@ -568,16 +537,14 @@ get_tensor(Gguf *g, CkptTensor *t, uint64_t alignment, uint64_t *offset)
 static void
 place_tensors(Gguf *g, Span *spans, uint64_t start, bool header_only)
 {
-	Checkpoint *c = g->c;
-	uint64_t check = header_only ? 0 : g->size;
-	size_t i;
+	const CkptFile *f = g->f;
+	size_t i, n = f->end - f->first;
 
-	g->name = "";
-	for (i = 0; i < c->count; i++) {
-		CkptTensor *t = &c->tensors[i];
+	g->what = "tensor";
+	for (i = 0; i < n; i++) {
+		CkptTensor *t = &g->c->tensors[f->first + i];
 		uint64_t begin = spans[i].begin;
 
-		g->what = "tensor";
 		if (begin > INT64_MAX - start - t->bytes) {
 			g->name = t->name;
 			bad(g, INGOT_BAD_FILE,
@@ -591,20 +558,23 @@ place_tensors(Gguf *g, Span *spans, uint64_t start, bool header_only)
 		if (!header_only && spans[i].begin <= g->size)
 			t->data = g->data + spans[i].begin;
 	}
-	g->status = ckpt_check_spans(c->path, spans, c->count, check, g->err);
+	g->status = ckpt_check_spans(
+	    f->path, spans, n, header_only ? 0 : g->size, g->err);
 }
 
 static void
-read_tensors(Gguf *g, uint64_t n, bool allow_header_only)
+read_tensors(Gguf *g, bool allow_header_only)
 {
 	Checkpoint *c = g->c;
+	CkptFile *f = g->f;
 	uint64_t alignment = get_alignment(g);
 	uint64_t i, start;
-	Span *spans = pool_alloc(&c->pool, (size_t)n, sizeof *spans);
+	Span *spans = pool_alloc(&c->pool, (size_t)f->n_entries, sizeof *spans);
+	bool header_only;
 
 	if (!spans)
 		bad_memory(g);
-	for (i = 0; i < n && !g->status; i++) {
+	for (i = 0; i < f->n_entries && !g->status; i++) {
 		CkptTensor *t = ckpt_add_tensor(c);
 
 		if (t)
@@ -614,12 +584,11 @@ read_tensors(Gguf *g, uint64_t n, bool allow_header_only)
 	}
 	if (g->status)
 		return;
+	f->end = c->count;
 	start = (g->at + alignment - 1) / alignment * alignment;
-	c->header_only = allow_header_only && n > 0 && g->size == start;
-	c->files[0].end = c->count;
-	g->status = ckpt_index(c, g->err);
-	if (!g->status)
-		place_tensors(g, spans, start, c->header_only);
+	header_only = allow_header_only && i > 0 && g->size == start;
+	c->header_only |= header_only;
+	place_tensors(g, spans, start, header_only);
 }
 
 /* ---- header ---- */
@@ -668,27 +637,45 @@ get_total(Gguf *g, const char *what, uint64_t least, uint64_t most)
 	return n;
 }
 
-ingot_status
-gguf_read(Checkpoint *c, bool allow_header_only, Error *err)
+static Gguf
+start_at(Checkpoint *c, CkptFile *f, uint64_t at, Error *err)
 {
-	const Mapping *m = &c->files[0].map;
-	Gguf g = {.c = c,
-	    .data = m->data,
-	    .size = m->size,
+	return (Gguf){.c = c,
+	    .f = f,
+	    .data = f->map.data,
+	    .size = f->map.size,
+	    .at = at,
 	    .what = "header",
 	    .name = "",
 	    .err = err};
-	uint64_t n_tensors, n_keys;
+}
+
+ingot_status
+gguf_read_keys(Checkpoint *c, CkptFile *f, Error *err)
+{
+	Gguf g = start_at(c, f, 0, err);
+	uint64_t n_keys;
 
 	read_version(&g);
-	n_tensors = get_total(&g, "tensors", TENSOR_BYTES, CKPT_MAX_TENSORS);
+	f->n_entries = get_total(&g, "tensors", TENSOR_BYTES, CKPT_MAX_TENSORS);
 	n_keys = get_total(&g, "keys", KEY_BYTES, MAX_KEYS);
 	if (!g.status)
 		read_keys(&g, n_keys);
-	g.name = "";
-	if (!g.status)
-		check_purpose(&g);
-	if (!g.status)
-		read_tensors(&g, n_tensors, allow_header_only);
+	f->entries = g.at;
+	return g.status;
+}
+
+ingot_status
+gguf_read_tensors(
+    Checkpoint *c, CkptFile *f, bool allow_header_only, Error *err)
+{
+	Gguf g = start_at(c, f, f->entries, err);
+
+	f->first = f->end = c->count;
+	if (f->n_entries > CKPT_MAX_TENSORS - c->count)
+		return ckpt_fail(err, INGOT_UNSUPPORTED, f->path,
+		    "the checkpoint has more than %d tensors",
+		    CKPT_MAX_TENSORS);
+	read_tensors(&g, allow_header_only);
 	return g.status;
 }

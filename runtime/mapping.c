@@ -21,6 +21,17 @@ file_kind(const char *path)
 	return S_ISDIR(st.st_mode) ? FILE_FOLDER : FILE_OTHER;
 }
 
+bool
+link_target(const char *path, char *out, size_t size)
+{
+	ssize_t n = readlink(path, out, size);
+
+	if (n < 0 || (size_t)n == size)
+		return false;
+	out[n] = '\0';
+	return true;
+}
+
 static ingot_status
 refused(const char *path, const char *what, Error *err)
 {

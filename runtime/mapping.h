@@ -2,6 +2,8 @@
 #ifndef RUNTIME_MAPPING_H
 #define RUNTIME_MAPPING_H
 
+#include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "error.h"
@@ -20,6 +22,9 @@ typedef struct Mapping {
 
 /* What path is; symbolic links are followed. */
 FileKind file_kind(const char *path);
+/* Where the symbolic link path leads, as it stands in the link; false when
+ * path is none or more than size - 1 bytes stand there. */
+bool link_target(const char *path, char *out, size_t size);
 
 /* Maps the whole of a regular file. The file must not shrink while it is
  * mapped. INGOT_IO when the system refuses; *out is then untouched. */

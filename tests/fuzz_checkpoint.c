@@ -1,5 +1,6 @@
 /* Fuzzer of the checkpoint reader. The first byte of the input picks what the
- * rest is: 'g' a GGUF file, 'h' the same with header_only allowed, 's' a
+ * rest is: 'g' a GGUF file, 'h' the same with header_only allowed, 'p' two
+ * parts of a split one, behind the size of the first in two bytes, 's' a
  * model.safetensors, 'i' an index of shards, 'c' a config.json. The functions
  * of mapping.h are replaced (link without mapping.c): files are exact copies
  * on the heap, so that a byte read behind the end is seen.
@@ -50,6 +51,20 @@ small_shard(void)
 	return copy_of(bytes, sizeof bytes);
 }
 
+/* The part of a split file whose name is path. */
+static Mapping
+part_of(const char *path)
+{
+	size_t first = input.size < 2 ? 0 : input.data[0] | input.data[1] << 8;
+	size_t size = input.size < 2 ? 0 : input.size - 2;
+	const unsigned char *data = input.data + (input.size - size);
+
+	first = first < size ? first : size;
+	return strcmp(path, "f-00001-of-00002.gguf") == 0
+		   ? copy_of(data, first)
+		   : copy_of(data + first, size - first);
+}
+
 /* Whether path is the file that the input stands for. */
 static int
 is_input(const char *path)
@@ -58,6 +73,9 @@ is_input(const char *path)
 	case 'g':
 	case 'h':
 		return 1;
+	case 'p':
+		return strcmp(path, "f-00001-of-00002.gguf") == 0 ||
+		       strcmp(path, "f-00002-of-00002.gguf") == 0;
 	case 's':
 		return strcmp(path, "f/model.safetensors") == 0;
 	case 'i':
@@ -81,6 +99,16 @@ file_kind(const char *path)
 		   : FILE_MISSING;
 }
 
+/* Names without the end of a part are links to a part. */
+bool
+link_target(const char *path, char *out, size_t size)
+{
+	if (strcmp(path, "f.gguf") != 0)
+		return false;
+	snprintf(out, size, "f-00002-of-00002.gguf");
+	return true;
+}
+
 ingot_status
 map_file(const char *path, Mapping *out, Error *err)
 {
@@ -88,7 +116,9 @@ map_file(const char *path, Mapping *out, Error *err)
 	if (strncmp(path, "f", 1) != 0 || strstr(path, "/../") ||
 	    (strlen(path) > 2 && strchr(path + 2, '/')))
 		abort();
-	if (is_input(path))
+	if (input.kind == 'p' && is_input(path))
+		*out = part_of(path);
+	else if (is_input(path))
 		*out = copy_of(input.data, input.size);
 	else if (strcmp(path, "f/config.json") == 0)
 		*out = copy_of("{}", 2);
@@ -159,18 +189,21 @@ touch_tensor(const Checkpoint *c, const CkptTensor *t)
 int
 LLVMFuzzerTestOneInput(const unsigned char *data, size_t size)
 {
+	static const char *const path_of[] = {
+	    "f", "f.gguf", "f-00001-of-00002.gguf"};
 	Checkpoint *c;
 	Error e = {0};
 	size_t i;
 	bool gguf;
 
-	if (size == 0 || !strchr("ghsic", data[0]) || data[0] == '\0')
+	if (size == 0 || !strchr("ghpsic", data[0]) || data[0] == '\0')
 		return 0;
 	input.kind = (char)data[0];
 	input.data = data + 1;
 	input.size = size - 1;
-	gguf = input.kind == 'g' || input.kind == 'h';
-	if (ckpt_open(gguf ? "f.gguf" : "f", input.kind == 'h', &c, &e)) {
+	gguf = strchr("ghp", input.kind) != NULL;
+	if (ckpt_open(path_of[gguf + (input.kind == 'p')], input.kind == 'h',
+		&c, &e)) {
 		if (c || e.status == INGOT_OK || e.text[0] != 'f')
 			abort();
 		return 0;

@@ -261,7 +261,7 @@ gguf_not_ours(void **state)
 	REFUSED(&b, INGOT_UNSUPPORTED, "'im\?\?'");
 	put_head(&b, 3, 0, 1);
 	put_key(&b, "split.count", 2), put(&b, 3, 2);
-	REFUSED(&b, INGOT_UNSUPPORTED, "one of 3 parts", "split.count");
+	REFUSED(&b, INGOT_BAD_FILE, "one of 3 parts", "split.count");
 }
 
 static void

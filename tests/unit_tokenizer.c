@@ -130,7 +130,9 @@ gguf_keys(Pool *pool, const Value *file, const char *pre)
 		o[i].key = keys[i];
 	}
 	o[0].u.string.text = "gpt2";
+	o[0].u.string.length = strlen("gpt2");
 	o[1].u.string.text = pre;
+	o[1].u.string.length = strlen(pre);
 	o[2].u.list.items = tokens;
 	o[3].u.list.items = types;
 	o[2].u.list.count = o[3].u.list.count = count;

@@ -42,6 +42,9 @@ local function common_entry(name, list)
 		end
 		value = v ~= 0 and v or value
 	end
+	if value == nil then
+		refuse.value(name, list, "which gives no layer a count")
+	end
 	return value
 end
 
@@ -49,7 +52,7 @@ local function whole(name, v, least)
 	if v == nil then
 		refuse.say("key %s is missing", name)
 	end
-	local n = math.tointeger(v)
+	local n = type(v) == "number" and math.tointeger(v)
 	if not n or n < (least or 1) or n >= 1 << 31 then
 		refuse.value(name, v, "which is not a count")
 	end
@@ -69,14 +72,23 @@ local function count(field, instead)
 	return whole(name, v)
 end
 
+-- A number whose f32 is finite and above 0.
 local function number(name, v, instead)
 	v = v == nil and instead or v
 	if v == nil then
 		refuse.say("key %s is missing", name)
-	elseif type(v) ~= "number" or not (v > 0 and v < math.huge) then
-		refuse.value(name, v, "which is not a number above 0")
+	elseif type(v) ~= "number" or not (v > 1e-37 and v < 3e38) then
+		refuse.value(name, v, "which is not a number above 0 (as f32)")
 	end
 	return v
+end
+
+-- Many must be a multiple of few, both fields of c.
+local function multiple(c, many, few)
+	if c[many] % c[few] ~= 0 then
+		refuse.value(name_of(few), c[few], ("but must divide %s, %d")
+			:format(name_of(many), c[many]))
+	end
 end
 
 ---- which layers attend ----
@@ -185,6 +197,11 @@ local function read_gguf(c, family)
 		10000)
 	c.rot = whole(key .. "rope.dimension_count",
 		keys[key .. "rope.dimension_count"] or c.head_dim)
+	if c.rot % 2 ~= 0 or c.rot > c.head_dim then
+		refuse.value(key .. "rope.dimension_count", c.rot,
+			"but must be even and at most the size of a head, "
+			.. c.head_dim)
+	end
 	c.attends = attending_in_gguf(c.layers, family)
 	c.tied = checkpoint.tensor "output.weight" == nil
 	c.renormalise = true
@@ -246,6 +263,12 @@ local function read_folder(c, family)
 	part = number("partial_rotary_factor",
 		rope "partial_rotary_factor", part)
 	c.rot = math.floor(c.head_dim * part)
+	if c.rot < 2 or c.rot % 2 ~= 0 or c.rot > c.head_dim then
+		refuse.value("partial_rotary_factor", part, "which turns "
+			.. c.rot .. " of " .. c.head_dim
+			.. " dimensions (head_dim), but must turn an even "
+			.. "number of them")
+	end
 	c.attends = attending_in_folder(c.layers, family)
 	c.tied = head_tied()
 	c.renormalise = family.hybrid or text.norm_topk_prob or false
@@ -265,6 +288,10 @@ local function experts(c, family)
 		refuse.value(name_of "experts", c.experts, "which is too many")
 	end
 	c.top_k = count "top_k"
+	if c.top_k > c.experts then
+		refuse.value(name_of "top_k", c.top_k, "but "
+			.. name_of "experts" .. " is " .. c.experts)
+	end
 	c.expert_dim = count "expert_dim"
 	c.gate_up_rows = 2 * c.expert_dim
 	if family.hybrid then
@@ -278,6 +305,7 @@ local function delta_net(c)
 	c.key_heads = count "key_heads"
 	c.value_heads = count "value_heads"
 	c.delta_dim = count "delta_dim"
+	multiple(c, "value_heads", "key_heads")
 	c.value_dim = c.value_heads * c.delta_dim
 	c.conv_dim = 2 * c.key_heads * c.delta_dim + c.value_dim
 	if inner and inner ~= c.value_dim then
@@ -290,11 +318,15 @@ end
 function config.read(family)
 	local c = {layers = count "layers", hidden = count "hidden",
 		context = count "context", heads = count "heads"}
+	if c.layers > 65536 then
+		refuse.value(name_of "layers", c.layers, "which is too many")
+	end
 	if gguf then
 		read_gguf(c, family)
 	else
 		read_folder(c, family)
 	end
+	multiple(c, "heads", "kv_heads")
 	c.o_dim = c.heads * c.head_dim
 	c.q_rows = (family.hybrid and 2 or 1) * c.o_dim
 	c.kv_rows = c.kv_heads * c.head_dim

@@ -1,4 +1,4 @@
-"""Quantisers for the block types of GGUF.
+"""Quantisers for the block types of GGUF, and the way back for some.
 
 Each takes f32 blocks [n, 32] or [n, 256] and returns the bytes [n, size].
 Scales come from the extremes of a block, and codes are rounded against the
@@ -195,3 +195,58 @@ QUANTISERS = {"Q4_0": q4_0, "Q4_1": q4_1, "Q5_0": q5_0, "Q5_1": q5_1,
               "Q8_0": q8_0, "Q2_K": q2_k, "Q3_K": q3_k, "Q4_K": q4_k,
               "Q5_K": q5_k, "Q6_K": q6_k, "IQ4_NL": iq4_nl,
               "IQ4_XS": iq4_xs}
+
+
+def halves(b):
+	"""Bytes [n, 2k] as f32 [n, k]."""
+	return np.ascontiguousarray(b).view("<f2").astype(np.float32)
+
+
+def from_q8_0(b):
+	n = np.ascontiguousarray(b[:, 2:]).view(np.int8)
+	return halves(b[:, :2]) * n
+
+
+def from_scales_6(s):
+	sc = np.concatenate([s[:, :4] & 63,
+	                     s[:, 8:] & 15 | s[:, :4] >> 6 << 4], 1)
+	mn = np.concatenate([s[:, 4:8] & 63,
+	                     s[:, 8:] >> 4 | s[:, 4:8] >> 6 << 4], 1)
+	return sc, mn
+
+
+def from_pairs(b):
+	"""[n, 128] -> [n, 8, 32]."""
+	b = b.reshape(-1, 4, 1, 32)
+	return np.concatenate([b & 15, b >> 4], 2).reshape(-1, 8, 32)
+
+
+def from_affine(b, n):
+	d, dmin = halves(b[:, :2]), halves(b[:, 2:4])
+	sc, mn = from_scales_6(b[:, 4:16])
+	return (((d * sc)[..., None] * n) - (dmin * mn)[..., None]).reshape(
+	    -1, 256)
+
+
+def from_q4_k(b):
+	return from_affine(b, from_pairs(b[:, 16:]))
+
+
+def from_q5_k(b):
+	high = b[:, None, 16:48] >> np.arange(8, dtype=np.uint8)[:, None] & 1
+	return from_affine(b, from_pairs(b[:, 48:]) | high << 4)
+
+
+def from_q6_k(b):
+	low = b[:, :128].reshape(-1, 2, 1, 64)
+	low = np.concatenate([low & 15, low >> 4], 2).reshape(-1, 2, 4, 32)
+	high = b[:, 128:192].reshape(-1, 2, 1, 32)
+	high = high >> np.arange(0, 8, 2, dtype=np.uint8)[:, None] & 3
+	n = (low | high << 4).reshape(-1, 16, 16).astype(np.int8) - 32
+	sc = np.ascontiguousarray(b[:, 192:208]).view(np.int8)
+	return ((halves(b[:, 208:]) * sc)[..., None] * n).reshape(-1, 256)
+
+
+# Bytes [n, size] -> f32 blocks, of the types that the demo has.
+DEQUANTISERS = {"Q8_0": from_q8_0, "Q4_K": from_q4_k, "Q5_K": from_q5_k,
+                "Q6_K": from_q6_k}

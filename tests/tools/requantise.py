@@ -1,4 +1,4 @@
-"""Make a quantised GGUF from a bf16 or f32 one.
+"""Make a quantised GGUF from a bf16, f32 or Q4_K_M one.
 
 	python3 requantise.py IN.gguf OUT.gguf --type q4_k_m
 	        [--tensor REGEX=TYPE]...
@@ -14,7 +14,7 @@ import numpy as np
 
 import gguf_write
 from gguf_write import TYPES, U32, Tensor, tensor_f32, to_bf16
-from quants import QUANTISERS
+from quants import DEQUANTISERS, QUANTISERS
 
 # name -> (general.file_type, type of most tensors)
 MIXES = {"f32": (0, "F32"), "f16": (1, "F16"), "bf16": (32, "BF16"),
@@ -135,10 +135,18 @@ class Mix:
 		return "F16" if t.ne[0] % TYPES[type][1] else type
 
 
+def values(t):
+	"""The tensor as f32, outermost dimension first."""
+	if t.type not in DEQUANTISERS:
+		return t.array()
+	blocks = t.data.reshape(-1, TYPES[t.type][2])
+	return DEQUANTISERS[t.type](blocks).reshape(t.ne[::-1])
+
+
 def convert(t, type):
 	if type == t.type:
 		return t
-	x = t.array()
+	x = values(t)
 	if type == "F32":
 		return tensor_f32(x)
 	if type == "BF16":
