@@ -72,14 +72,12 @@ bind(ingot_model *m, const char *checkpoint, const ingot_model_options *o,
     Error *err)
 {
 	WeightProgress progress = {o->progress, o->user};
+	unsigned fp = fp_enter();
 	ingot_status status = ckpt_open(checkpoint, false, &m->checkpoint, err);
-	unsigned fp;
 
-	if (status)
-		return status;
-	fp = fp_enter();
-	status = weights_bind(m->plan, m->cpu.target, m->checkpoint,
-	    m->cpu.device == NULL, progress, &m->weights, err);
+	if (!status)
+		status = weights_bind(m->plan, m->cpu.target, m->checkpoint,
+		    m->cpu.device == NULL, progress, &m->weights, err);
 	fp_leave(fp);
 	return status;
 }

@@ -3,6 +3,7 @@
 #
 #   folders  the tiny models as Hugging Face folders
 #   ggufs    the small folders of tests/fixtures as GGUF files
+#   demo     the demo's values in the quantised forms of the field
 #   quants   models in the quantised forms of the field; needs ggufs
 #   cases    the odd checkpoints of tests/tools/field_cases.py; needs folders
 #
@@ -75,6 +76,11 @@ quants()
 	quantise "$(tiny qwen35)" qwen35 f16 f32
 }
 
+demo()
+{
+	quantise models/demo/kjv-moe-9m-Q4_K_M.gguf demo f16 bf16 $forms
+}
+
 cases()
 {
 	"$python" -B tests/tools/field_cases.py "$out" \
@@ -87,7 +93,7 @@ cases()
 rm -rf "$out"
 mkdir -p "$out"
 case $kind in
-folders | ggufs | quants | cases)
+folders | ggufs | demo | quants | cases)
 	$kind
 	;;
 *)
