@@ -9,7 +9,8 @@
 set -eu
 cd "$(dirname "$0")"
 
-packages='gcc libc6-dev ninja-build clang-19 lld-19 libclang-rt-19-dev
+packages='gcc libc6-dev ninja-build clang-19 lld-19 llvm-19 libclang-rt-19-dev
+    libamdhip64-5 libhiprtc-builtins5
     liblua5.4-dev libcmocka-dev libpcre2-dev libjansson-dev libxxhash-dev
     libpthreadpool-dev libutf8proc-dev graphviz python3 python3-numpy'
 

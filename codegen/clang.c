@@ -1,184 +1,123 @@
-#include "clang.h"
-
-#include <errno.h>
-#include <fcntl.h>
+/* clang, which makes code for every kind of target without a GPU or a
+ * vendor's software. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
+
+#include "scratch.h"
 
 static const char *const programs[] = {"clang-19", "clang", NULL};
 
-/* The first lines of a file, for a sentence. */
-static void
-read_head(const char *path, char *out, size_t size)
-{
-	FILE *f = fopen(path, "r");
-	size_t n = f ? fread(out, 1, size - 1, f) : 0;
-
-	out[n] = '\0';
-	if (f)
-		fclose(f);
-}
-
-static unsigned char *
-read_all(Arena *a, const char *path, size_t *length)
-{
-	struct stat st;
-	FILE *f = fopen(path, "rb");
-	unsigned char *bytes = NULL;
-
-	if (!f)
-		return NULL;
-	if (fstat(fileno(f), &st) == 0 && st.st_size > 0) {
-		*length = (size_t)st.st_size;
-		bytes = arena_alloc(a, *length);
-		if (fread(bytes, 1, *length, f) != *length)
-			bytes = NULL;
-	}
-	fclose(f);
-	return bytes;
-}
-
-static bool
-write_all(const char *path, const char *text, size_t length)
-{
-	FILE *f = fopen(path, "wb");
-	bool ok;
-
-	if (!f)
-		return false;
-	ok = fwrite(text, 1, length, f) == length;
-	return fclose(f) == 0 && ok;
-}
-
-/* Becomes the program; output and messages go to files. */
-static void
-become(char *const *argv, const char *out, const char *messages)
-{
-	int o = open(out, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	int e = open(messages, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-
-	if (o < 0 || e < 0 || dup2(o, 1) < 0 || dup2(e, 2) < 0)
-		_exit(126);
-	execvp(argv[0], argv);
-	_exit(errno == ENOENT ? 127 : 126);
-}
-
-/* Exit status of argv, 127 when there is no such program. */
-static int
-run(char *const *argv, const char *out, const char *messages)
-{
-	pid_t child = fork();
-	int status;
-
-	if (child == 0)
-		become(argv, out, messages);
-	if (child < 0)
-		return 126;
-	while (waitpid(child, &status, 0) < 0)
-		if (errno != EINTR)
-			return 126;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 126;
-}
-
-/* Places of one compilation. */
-typedef struct Job {
-	char dir[512];
-	char source[560], object[560], out[560], messages[560];
-} Job;
-
-static bool
-job_open(Job *j, const char *tmp, char *why)
-{
-	snprintf(j->dir, sizeof j->dir, "%s/ingot-XXXXXX", tmp);
-	if (!mkdtemp(j->dir)) {
-		snprintf(why, TOOL_WHY, "cannot make a folder in %s: %s", tmp,
-		    strerror(errno));
-		return false;
-	}
-	snprintf(j->source, sizeof j->source, "%s/kernels.c", j->dir);
-	snprintf(j->object, sizeof j->object, "%s/kernels.so", j->dir);
-	snprintf(j->out, sizeof j->out, "%s/out", j->dir);
-	snprintf(j->messages, sizeof j->messages, "%s/messages", j->dir);
-	return true;
-}
-
-static void
-job_close(Job *j)
-{
-	remove(j->source);
-	remove(j->object);
-	remove(j->out);
-	remove(j->messages);
-	rmdir(j->dir);
-}
-
-/* "clang 19.1.7" of the first program that is there, and its name. */
+/* The first program that is there; *version: "clang 19.1.7". */
 static const char *
-find_program(Arena *a, Job *j, const char **version)
+find_program(Scratch *s, const char **version)
 {
 	for (int i = 0; programs[i]; i++) {
-		char *argv[] = {(char *)programs[i], "-dumpversion", NULL};
-		char text[64];
+		const char *argv[] = {programs[i], "-dumpversion", NULL};
+		size_t length;
+		char *text;
 
-		if (run(argv, j->out, j->messages) != 0)
+		if (scratch_run(s, argv) != 0)
 			continue;
-		read_head(j->out, text, sizeof text);
+		text = scratch_read(s, "out", &length);
+		if (!text)
+			continue;
 		text[strcspn(text, "\n")] = '\0';
-		*version = arena_printf(a, "clang %s", text);
+		*version = arena_printf(s->arena, "clang %s", text);
 		return programs[i];
 	}
 	return NULL;
 }
 
-static bool
-compile(Arena *a, Job *j, const char *program, const char *isa, Object *out,
-    char *why)
+/* Why the program failed. */
+static void
+explain(Scratch *s, const ToolJob *j, const char *program, char *why)
 {
-	char *march = arena_printf(a, "-march=%s", isa);
-	char *argv[] = {(char *)program, "-std=c11", "-O2", march,
-	    "-ffp-contract=off", "-ffreestanding", "-fPIC",
-	    "-fvisibility=hidden", "-fno-stack-protector", "-shared",
-	    "-nostdlib", "-fuse-ld=lld", "-Wl,--no-undefined",
-	    "-Wl,--build-id=none", "-Wl,-s", "-o", j->object, j->source, NULL};
-	char messages[TOOL_WHY / 2];
+	const char *messages = scratch_messages(s);
 
-	if (run(argv, j->out, j->messages) != 0) {
-		read_head(j->messages, messages, sizeof messages);
-		snprintf(why, TOOL_WHY, "%s refused the emitted kernels: %s",
-		    program, messages);
+	/* Kernels know nothing of linkers. */
+	if (strstr(messages, "lld"))
+		snprintf(why, TOOL_WHY,
+		    "%s found no lld; install lld to compile for %s", program,
+		    j->to->name);
+	else
+		snprintf(why, TOOL_WHY,
+		    "%s refused the emitted kernels for %s: %s", program,
+		    j->to->name, messages);
+}
+
+/* Runs clang with flags, which end in NULL, on the source. */
+static bool
+clang(Scratch *s, const ToolJob *j, const char *const *flags,
+    const char *source, ToolResult *out, char *why)
+{
+	const char *argv[40], *program = find_program(s, &out->toolchain);
+	int n = 0;
+
+	if (!program) {
+		snprintf(why, TOOL_WHY,
+		    "neither clang-19 nor clang is on the PATH; install clang "
+		    "and lld to compile for %s",
+		    j->to->name);
 		return false;
 	}
-	out->bytes = read_all(a, j->object, &out->length);
+	argv[n++] = program;
+	while (*flags)
+		argv[n++] = *flags++;
+	argv[n++] = "-o";
+	argv[n++] = "kernels.out";
+	argv[n++] = source;
+	argv[n] = NULL;
+	if (scratch_run(s, argv) != 0) {
+		explain(s, j, program, why);
+		return false;
+	}
+	out->bytes =
+	    (unsigned char *)scratch_read(s, "kernels.out", &out->length);
 	if (!out->bytes)
-		snprintf(why, TOOL_WHY, "%s left no object", program);
+		snprintf(why, TOOL_WHY, "%s left no code for %s", program,
+		    j->to->name);
 	return out->bytes != NULL;
 }
 
+/* A shared object without undefined symbols. */
 bool
-clang_compile(Arena *a, const char *text, size_t length, const char *isa,
-    const char *tmp, Object *out, char *why)
+clang_cpu(Scratch *s, const ToolJob *j, ToolResult *out, char *why)
 {
-	const char *program;
-	bool ok = false;
-	Job j;
+	const char *flags[] = {"-std=c11", "-O2",
+	    arena_printf(j->arena, "-march=%s", j->to->isa),
+	    "-ffp-contract=off", "-ffreestanding", "-fPIC",
+	    "-fvisibility=hidden", "-fno-stack-protector", "-shared",
+	    "-nostdlib", "-fuse-ld=lld", "-Wl,--no-undefined",
+	    "-Wl,--build-id=none", "-Wl,-s", NULL};
 
-	if (!job_open(&j, tmp, why))
-		return false;
-	program = find_program(a, &j, &out->toolchain);
-	if (!program)
-		snprintf(why, TOOL_WHY,
-		    "neither clang-19 nor clang is on the "
-		    "PATH; install clang and lld to compile for %s",
-		    isa);
-	else if (!write_all(j.source, text, length))
-		snprintf(why, TOOL_WHY, "cannot write %s: %s", j.source,
-		    strerror(errno));
-	else
-		ok = compile(a, &j, program, isa, out, why);
-	job_close(&j);
-	return ok;
+	return clang(s, j, flags, tools[TOOL_CLANG_CPU].source, out, why);
+}
+
+/* A code object for one chip. Version 4 is read by every HIP from 5.2 on. A
+ * cuid would be a hash of paths and of the command line. */
+bool
+clang_amdgcn(Scratch *s, const ToolJob *j, ToolResult *out, char *why)
+{
+	const char *flags[] = {"-x", "hip", "-std=c++17", "-O3",
+	    arena_printf(j->arena, "--offload-arch=%s", j->to->isa),
+	    "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc",
+	    "-nogpulib", "-ffp-contract=off",
+	    "-fno-gpu-flush-denormals-to-zero", "-mno-wavefrontsize64",
+	    "-mcode-object-version=4", "-fuse-cuid=none", NULL};
+
+	return clang(s, j, flags, tools[TOOL_CLANG_AMDGCN].source, out, why);
+}
+
+/* PTX text. Its version is stated, and no CUDA looked for, because clang
+ * otherwise writes the version of the CUDA that it finds. */
+bool
+clang_ptx(Scratch *s, const ToolJob *j, ToolResult *out, char *why)
+{
+	const char *flags[] = {"-x", "cuda", "-std=c++17", "-O3", "-S",
+	    arena_printf(j->arena, "--cuda-gpu-arch=%s", j->to->isa),
+	    "--cuda-path=none", "--cuda-feature=+ptx78", "--cuda-device-only",
+	    "-nocudainc", "-nocudalib", "-ffp-contract=off",
+	    "-fno-gpu-flush-denormals-to-zero", "-fuse-cuid=none", NULL};
+
+	return clang(s, j, flags, tools[TOOL_CLANG_PTX].source, out, why);
 }

@@ -13,20 +13,27 @@ static void (*const emit_family[FAM_COUNT])(Kernel *) = {
 };
 
 noreturn void
-no_kernel(Kernel *k, const Node *n, const char *why)
+err_missing(const Lowered *l, const Missing *m, Diag *d)
 {
 	char type[TYPE_TEXT];
 
-	err(k->diag, 3, n, "%s to %s has no kernel for target %s: %s",
-	    ops[n->op].name, type_text(&n->type, type), k->l->target->name,
-	    why);
+	err(d, 3, m->op, "%s to %s has no kernel for target %s: %s",
+	    ops[m->op->op].name, type_text(&m->op->type, type), l->target->name,
+	    m->why);
+}
+
+noreturn void
+no_kernel(Kernel *k, const Node *n, const char *why)
+{
+	k->missing = (Missing){n, why};
+	err_missing(k->l, &k->missing, k->diag);
 }
 
 static Kernel
-kernel_new(const Lowered *l, const Region *r, Diag *d)
+kernel_new(const Lowered *l, const Region *r)
 {
 	Arena *a = l->graph->arena;
-	Kernel k = {.l = l, .r = r, .arena = a, .diag = d};
+	Kernel k = {.l = l, .r = r, .arena = a};
 
 	k.body.arena = a;
 	k.body.indent = 1;
@@ -133,8 +140,44 @@ intern(Emitted *e, Kernel *k, const char **bodies)
 	return e->n_codes++;
 }
 
+/* Writes the kernel of k's region; false when an op has none. */
+static bool
+write_kernel(Kernel *k, Diag *d)
+{
+	Diag inner = {0};
+
+	k->diag = &inner;
+	if (setjmp(inner.jump) == 0) {
+		emit_family[k->r->family](k);
+		return true;
+	}
+	if (!k->missing.op)
+		err(d, inner.exit_code, NULL, "%s", inner.text);
+	return false;
+}
+
+static void
+emit_region(Emitted *e, const Region *r, const char **bodies, Diag *d)
+{
+	Kernel k = kernel_new(e->l, r);
+	Launch *launch = &e->launches[e->n_launches++];
+	Arg *args;
+
+	if (!write_kernel(&k, d)) {
+		e->missing[e->n_missing++] = k.missing;
+		k = kernel_new(e->l, r);
+		k.stem = "missing";
+		k.grid = (Grid){SYM_ONE, 1, 1, 0};
+		text_line(&k.body, "/* %s */", ops[r->ops[0]->op].name);
+	}
+	args = arena_array(k.arena, k.n_args, sizeof *args);
+	memcpy(args, k.args, k.n_args * sizeof *args);
+	*launch = (Launch){intern(e, &k, bodies), k.r, k.grid, args, k.n_args,
+	    ops_text(&k, "")};
+}
+
 Emitted *
-emit(const Lowered *l, Diag *d)
+emit_anyway(const Lowered *l, Diag *d)
 {
 	Arena *a = l->graph->arena;
 	Emitted *e = arena_alloc(a, sizeof *e);
@@ -143,16 +186,18 @@ emit(const Lowered *l, Diag *d)
 	e->l = l;
 	e->codes = arena_array(a, l->n_regions, sizeof *e->codes);
 	e->launches = arena_array(a, l->n_regions, sizeof *e->launches);
-	for (uint32_t i = 0; i < l->n_regions; i++) {
-		Kernel k = kernel_new(l, &l->regions[i], d);
-		Launch *launch = &e->launches[e->n_launches++];
-		Arg *args;
+	e->missing = arena_array(a, l->n_regions, sizeof *e->missing);
+	for (uint32_t i = 0; i < l->n_regions; i++)
+		emit_region(e, &l->regions[i], bodies, d);
+	return e;
+}
 
-		emit_family[k.r->family](&k);
-		args = arena_array(a, k.n_args, sizeof *args);
-		memcpy(args, k.args, k.n_args * sizeof *args);
-		*launch = (Launch){intern(e, &k, bodies), k.r, k.grid, args,
-		    k.n_args, ops_text(&k, "")};
-	}
+Emitted *
+emit(const Lowered *l, Diag *d)
+{
+	Emitted *e = emit_anyway(l, d);
+
+	if (e->n_missing > 0)
+		err_missing(l, &e->missing[0], d);
 	return e;
 }

@@ -25,6 +25,12 @@ typedef struct Grid {
 	uint32_t sym, mul, div, add;
 } Grid;
 
+/* An op that the target has no kernel for. */
+typedef struct Missing {
+	const Node *op;
+	const char *why;
+} Missing;
+
 /* One region's kernel while it is written. */
 typedef struct Kernel {
 	const Lowered *l;
@@ -39,6 +45,7 @@ typedef struct Kernel {
 	const char **names; /* by node id: name of a value in this kernel */
 	uint32_t *counts;   /* by op: names given so far */
 	bool *declared;     /* by node id: its pointer is in scope */
+	Missing missing;    /* set by no_kernel */
 } Kernel;
 
 /* A part of a row that ops are applied to: the whole row, or one of heads
@@ -155,10 +162,19 @@ typedef struct Emitted {
 	uint32_t n_codes;
 	Launch *launches; /* one for each region, in order */
 	uint32_t n_launches;
+	Missing *missing; /* of each region without a kernel, the first op */
+	uint32_t n_missing;
 } Emitted;
 
+/* An op without a kernel ends in err with exit code 3. */
 Emitted *emit(const Lowered *l, Diag *d);
+/* The same, but goes on behind such an op: its region has a launch of one
+ * workgroup of an empty kernel, so that all can be counted and nothing run. */
+Emitted *emit_anyway(const Lowered *l, Diag *d);
+/* Ends in err: the sentence about a missing op. */
+noreturn void err_missing(const Lowered *l, const Missing *m, Diag *d);
 /* The text that goes in front of the kernels. */
 extern const char prelude_text[];
+extern const char prelude_gpu_text[];
 
 #endif

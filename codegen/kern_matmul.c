@@ -8,7 +8,8 @@
 
 typedef unsigned long long ull;
 
-enum { BLOCK = 32 };
+/* Rows of a weight, and of activations, that a call of the prelude takes. */
+enum { BLOCK = 32, TOGETHER = 8 };
 
 static bool
 is_product(const Node *n)
@@ -69,7 +70,8 @@ emit_block_bounds(Kernel *k, const Node *product, const char *block)
 		    BLOCK, rows, BLOCK, rows);
 }
 
-/* name[j][i]: products of up to 4 activation rows x[j] with rows n0 + i. */
+/* name[j][i]: products of the activation rows x[j], j < nt, with rows n0 + i.
+ */
 static void
 emit_products(
     Kernel *k, const Node *product, const char *expert, const char *name)
@@ -79,7 +81,7 @@ emit_products(
 	const char *weight = arg_weight(k, w);
 	ull rows = out_rows(product), width = in_width(product);
 
-	text_line(&k->body, "float %s[4][%d];", name, BLOCK);
+	text_line(&k->body, "float %s[%d][%d];", name, TOGETHER, BLOCK);
 	text_line(&k->body, "ig_block_%s(%s, %s%s, n0, n, x, nt, %llu, %s);",
 	    type, weight, expert ? arena_printf(k->arena, "%s, ", expert) : "",
 	    expert ? arena_printf(k->arena, "%llu", rows) : "0, 0", width,
@@ -201,13 +203,14 @@ emit_pair(Kernel *k)
 
 	k->grid = (Grid){SYM_ONE, (uint32_t)blocks(product), 1, 0};
 	emit_block_bounds(k, product, "wg");
-	text_open(&k->body, "for (uint32_t t = 0; t < %s; t += 4)", count);
-	text_line(&k->body, "const int nt = ig_least4(%s - t);", count);
-	text_line(
-	    &k->body, "const %s *x[4];", c_type(product->in[0]->type.dtype));
-	text_line(&k->body, "for (int j = 0; j < 4; j++)");
-	text_line(&k->body,
-	    "\tx[j] = %s + (size_t)(t + (j < nt ? j : 0)) * %llu;", x,
+	text_line(&k->body, "int nt;");
+	text_open(
+	    &k->body, "for (uint32_t t = 0; t < %s; t += (uint32_t)nt)", count);
+	text_line(&k->body, "nt = ig_together(%s - t);", count);
+	text_line(&k->body, "const %s *x[%d];",
+	    c_type(product->in[0]->type.dtype), TOGETHER);
+	text_line(&k->body, "for (int j = 0; j < nt; j++)");
+	text_line(&k->body, "\tx[j] = %s + (size_t)(t + j) * %llu;", x,
 	    (ull)x_stride(product));
 	emit_block(k, product, NULL, "(t + j)");
 	text_close(&k->body);
@@ -234,7 +237,7 @@ emit_matmul(Kernel *k)
 
 /* ---- experts ---- */
 
-/* x[j] and pair[j] of the next up to 4 pairs, from p on, that chose expert. */
+/* x[j] and pair[j], j < nt, of the next pairs from p on that chose expert. */
 static void
 emit_pick(Kernel *k, const Node *product, const char *ids)
 {
@@ -242,15 +245,15 @@ emit_pick(Kernel *k, const Node *product, const char *ids)
 	ull slots = (ull)product->type.dim[1];
 	bool shared = x->type.n_dims == 2;
 
-	text_line(&k->body, "uint32_t pair[4];");
+	text_line(&k->body, "uint32_t pair[%d];", TOGETHER);
 	text_line(&k->body,
 	    "const int nt = ig_pairs_of(%s, s->tokens * %llu, expert, &p, "
 	    "pair);",
 	    ids, slots);
-	text_line(&k->body, "const %s *x[4];", c_type(x->type.dtype));
-	text_line(&k->body, "for (int j = 0; j < 4; j++)");
-	text_line(&k->body,
-	    "\tx[j] = %s + (size_t)pair[j < nt ? j : 0]%s * %llu;",
+	text_line(
+	    &k->body, "const %s *x[%d];", c_type(x->type.dtype), TOGETHER);
+	text_line(&k->body, "for (int j = 0; j < nt; j++)");
+	text_line(&k->body, "\tx[j] = %s + (size_t)pair[j]%s * %llu;",
 	    arg_rows(k, whole_input(k, product)),
 	    shared ? arena_printf(k->arena, " / %llu", slots) : "",
 	    (ull)x_stride(product));

@@ -242,7 +242,7 @@ target_source(const Emitted *e, size_t *length)
 
 void
 plan_add_target(
-    PlanWriter *pw, const Emitted *e, const Object *o, uint32_t first_pack)
+    PlanWriter *pw, const Emitted *e, const ToolResult *o, uint32_t first_pack)
 {
 	PlanTarget t = {0}, *at;
 	size_t length;

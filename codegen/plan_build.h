@@ -2,9 +2,9 @@
 #ifndef CODEGEN_PLAN_BUILD_H
 #define CODEGEN_PLAN_BUILD_H
 
-#include "clang.h"
 #include "emit.h"
 #include "plan_write.h"
+#include "toolchain.h"
 
 /* States, tables and the graph's text. */
 void plan_add_graph(PlanWriter *pw, Graph *g);
@@ -12,7 +12,7 @@ void plan_add_graph(PlanWriter *pw, Graph *g);
  * first_pack is the index of the first of its PlanPacks, one for each weight.
  */
 void plan_add_target(
-    PlanWriter *pw, const Emitted *e, const Object *o, uint32_t first_pack);
+    PlanWriter *pw, const Emitted *e, const ToolResult *o, uint32_t first_pack);
 /* The whole source of a target: prelude and kernels. */
 const char *target_source(const Emitted *e, size_t *length);
 

@@ -130,9 +130,13 @@ ig_route(const float *logits, int n, const uint32_t *ids, int k, float *weights)
 
 /* ---- weights times rows ---- */
 
+/* Rows of activations that go together, of the n that are left: 8, or at most
+ * 4, so that no kernel carries code for 5 to 7. */
 IG_IN int
-ig_least4(uint32_t n)
+ig_together(uint32_t n)
 {
+	if (n >= IG_MAX_NT)
+		return IG_MAX_NT;
 	return n < 4 ? (int)n : 4;
 }
 
@@ -141,10 +145,14 @@ ig_least4(uint32_t n)
 
 /* sum[j][i] = row n0 + i of matrix expert of w, i < n <= 32, times row j < nt
  * of x. rows: rows of one matrix. */
+#define IG_TILE(name, nt)                                                      \
+	case nt:                                                               \
+		ig_tile_##name(w, x, nt, k, y);                                \
+		break;
 #define IG_BLOCK(name, X)                                                      \
 	static void ig_block_##name(const void *weight, uint64_t expert,       \
-	    uint64_t rows, uint64_t n0, int n, const X *const x[4], int nt,    \
-	    int k, float sum[4][32])                                           \
+	    uint64_t rows, uint64_t n0, int n, const X *const x[IG_MAX_NT],    \
+	    int nt, int k, float sum[IG_MAX_NT][32])                           \
 	{                                                                      \
 		size_t tile = ig_tile_bytes_##name(k);                         \
 		const uint8_t *w =                                             \
@@ -152,21 +160,14 @@ ig_least4(uint32_t n)
 		    (expert * ((rows + 7) / 8) + n0 / 8) * tile;               \
                                                                                \
 		for (int i = 0; i < n; i += 8, w += tile) {                    \
-			f32x8 y[4];                                            \
+			f32x8 y[IG_MAX_NT];                                    \
                                                                                \
 			switch (nt) {                                          \
-			case 1:                                                \
-				ig_tile_##name(w, x, 1, k, y);                 \
-				break;                                         \
-			case 2:                                                \
-				ig_tile_##name(w, x, 2, k, y);                 \
-				break;                                         \
-			case 3:                                                \
-				ig_tile_##name(w, x, 3, k, y);                 \
-				break;                                         \
-			default:                                               \
-				ig_tile_##name(w, x, 4, k, y);                 \
-				break;                                         \
+				IG_TILE(name, 1)                               \
+				IG_TILE(name, 2)                               \
+				IG_TILE(name, 3)                               \
+				IG_TILE(name, 4)                               \
+				IG_TILE(name, 8)                               \
 			}                                                      \
 			for (int j = 0; j < nt; j++)                           \
 				ig_store_f32x8(sum[j] + i, y[j]);              \
@@ -181,14 +182,15 @@ ig_least4(uint32_t n)
 		const size_t stride = (size_t)k / IG_ELEMENTS(X);              \
 		const uint32_t n0 = block * 32;                                \
 		const int n = rows - n0 < 32 ? (int)(rows - n0) : 32;          \
+		int nt;                                                        \
                                                                                \
-		for (uint32_t t = 0; t < count; t += 4) {                      \
-			const int nt = ig_least4(count - t);                   \
-			const X *row[4];                                       \
-			float sum[4][32];                                      \
+		for (uint32_t t = 0; t < count; t += (uint32_t)nt) {           \
+			const X *row[IG_MAX_NT];                               \
+			float sum[IG_MAX_NT][32];                              \
                                                                                \
-			for (int j = 0; j < 4; j++)                            \
-				row[j] = x + (t + (j < nt ? j : 0)) * stride;  \
+			nt = ig_together(count - t);                           \
+			for (int j = 0; j < nt; j++)                           \
+				row[j] = x + (size_t)(t + j) * stride;         \
 			ig_block_##name(w, 0, rows, n0, n, row, nt, k, sum);   \
 			for (int j = 0; j < nt; j++)                           \
 				for (int i = 0; i < n; i++)                    \
@@ -213,6 +215,7 @@ IG_BLOCK(q6_k, Q8A)
 IG_BLOCK(iq4_nl, Q8A)
 IG_BLOCK(iq4_xs, Q8A)
 #undef IG_BLOCK
+#undef IG_TILE
 
 /* ---- experts ---- */
 
@@ -226,18 +229,22 @@ ig_chosen_before(const uint32_t *ids, uint32_t p)
 	return 0;
 }
 
-/* The next up to 4 pairs of n, from *p on, that chose expert; *p moves behind
- * them. */
+/* The next pairs of n, from *p on, that chose expert, as many as go together;
+ * *p moves behind them. */
 IG_IN int
 ig_pairs_of(const uint32_t *ids, uint32_t n, uint32_t expert, uint32_t *p,
-    uint32_t pair[4])
+    uint32_t pair[IG_MAX_NT])
 {
-	int found = 0;
+	uint32_t found = 0;
+	int nt;
 
-	for (; *p < n && found < 4; ++*p)
+	for (; *p < n && found < IG_MAX_NT; ++*p)
 		if (ids[*p] == expert)
 			pair[found++] = *p;
-	return found;
+	nt = ig_together(found);
+	if ((uint32_t)nt < found)
+		*p = pair[nt];
+	return nt;
 }
 
 /* ---- the key-value cache: pages of 64 positions ---- */
@@ -272,6 +279,15 @@ ig_value(int h, uint32_t pos, int i, int d)
 /* p[j] = scale * (q . key j) of a span's first count keys, 8 keys at a time.
  * Keys behind count in the last 8 give numbers that nothing reads. */
 #define IG_SCORES(name, T)                                                     \
+	IG_IN f32x8 ig_key_run_##name(                                         \
+	    const T *key, const float *q, int i, int n, f32x8 acc)             \
+	{                                                                      \
+		for (int e = i; e < i + n; e++)                                \
+			acc = _mm256_fmadd_ps(ig_load_##name##x8(key + e * 8), \
+			    ig_splat(q[e]), acc);                              \
+		return acc;                                                    \
+	}                                                                      \
+                                                                               \
 	static inline void ig_scores_##name(const float *q, const T *keys,     \
 	    const uint32_t *page, uint32_t heads, uint32_t head, int count,    \
 	    int d, float scale, float *p)                                      \
@@ -282,11 +298,17 @@ ig_value(int h, uint32_t pos, int i, int d)
 				       (size_t)(g % 8)) *                      \
 				       (size_t)d * 8;                          \
 			f32x8 acc[8] = {{0}};                                  \
+			int i = 0;                                             \
                                                                                \
-			for (int i = 0; i < d; i++)                            \
-				acc[i / 8 % 8] = _mm256_fmadd_ps(              \
-				    ig_load_##name##x8(key + i * 8),           \
-				    ig_splat(q[i]), acc[i / 8 % 8]);           \
+			for (; i + 64 <= d; i += 64) {                         \
+				IG_UNROLL                                      \
+				for (int c = 0; c < 8; c++)                    \
+					acc[c] = ig_key_run_##name(            \
+					    key, q, i + 8 * c, 8, acc[c]);     \
+			}                                                      \
+			for (; i < d; i += 8)                                  \
+				acc[i / 8 % 8] = ig_key_run_##name(key, q, i,  \
+				    d - i < 8 ? d - i : 8, acc[i / 8 % 8]);    \
 			ig_store_f32x8(                                        \
 			    p + g * 8, ig_sum8(acc) * ig_splat(scale));        \
 		}                                                              \
@@ -295,56 +317,90 @@ IG_SCORES(f32, float)
 IG_SCORES(bf16, uint16_t)
 #undef IG_SCORES
 
-/* p = exp(p - max) over count scores, +0 behind; returns the maximum. */
+/* The largest of p[n], n > 0. */
+IG_IN float
+ig_largest(const float *p, int n)
+{
+	f32x8 most = ig_splat(p[0]);
+	float m = p[0];
+	int i = 0;
+
+	for (; i + 8 <= n; i += 8)
+		most = _mm256_max_ps(most, ig_load_f32x8(p + i));
+	for (; i < n; i++)
+		m = ig_max(m, p[i]);
+	for (int e = 0; e < 8; e++)
+		m = ig_max(m, most[e]);
+	return m;
+}
+
+/* p = exp(p - max) over count scores, +0 behind; returns the maximum. Whole
+ * vectors of p are read and written. */
 static inline float
 ig_span_exp(float *p, int count)
 {
-	float m = p[0];
+	float m = ig_largest(p, count);
 
-	for (int i = 1; i < count; i++)
-		m = ig_max(m, p[i]);
-	for (int i = 0; i < count; i++)
-		p[i] = ig_exp(p[i] - m);
+	for (int i = 0; i < count; i += 8)
+		for (int e = i; e < i + 8; e++)
+			p[e] = ig_exp(p[e] - m);
 	for (int i = count; i < IG_SPAN; i++)
 		p[i] = 0.0f;
 	return m;
 }
 
-IG_IN float
-ig_widen_f32(const float *p)
-{
-	return *p;
-}
-
-IG_IN float
-ig_widen_bf16(const uint16_t *p)
-{
-	return ig_from_bf16(*p);
-}
-
-/* o[i] = chain of p[j] * value j over ascending keys. */
-#define IG_VALUES(name, T)                                                     \
+/* o[i] = chain of p[j] * value j over ascending keys: 64 elements at a time
+ * stay in registers. */
+#define IG_VALUES(name, T, widen)                                              \
+	IG_IN void ig_value_run_##name(                                        \
+	    const float *p, const T *v, int n, int d, float *o)                \
+	{                                                                      \
+		int i = 0;                                                     \
+                                                                               \
+		for (; i + 64 <= d; i += 64) {                                 \
+			f32x8 a[8];                                            \
+                                                                               \
+			IG_UNROLL                                              \
+			for (int c = 0; c < 8; c++)                            \
+				a[c] = ig_load_f32x8(o + i + 8 * c);           \
+			for (int j = 0; j < n; j++) {                          \
+				const T *from = v + (size_t)j * (size_t)d + i; \
+                                                                               \
+				IG_UNROLL                                      \
+				for (int c = 0; c < 8; c++)                    \
+					a[c] = _mm256_fmadd_ps(ig_splat(p[j]), \
+					    ig_load_##name##x8(from + 8 * c),  \
+					    a[c]);                             \
+			}                                                      \
+			IG_UNROLL                                              \
+			for (int c = 0; c < 8; c++)                            \
+				ig_store_f32x8(o + i + 8 * c, a[c]);           \
+		}                                                              \
+		for (int j = 0; j < n; j++)                                    \
+			for (int e = i; e < d; e++)                            \
+				o[e] = ig_fma(p[j],                            \
+				    widen(v[(size_t)j * (size_t)d + e]),       \
+				    o[e]);                                     \
+	}                                                                      \
+                                                                               \
 	static inline void ig_values_##name(const float *p, const T *values,   \
 	    const uint32_t *page, uint32_t heads, uint32_t head, int count,    \
 	    int d, float *o)                                                   \
 	{                                                                      \
 		for (int i = 0; i < d; i++)                                    \
 			o[i] = 0.0f;                                           \
-		for (int j = 0; j < count; j++) {                              \
+		for (int j = 0; j < count; j += IG_PAGE) {                     \
 			const T *v =                                           \
 			    values +                                           \
-			    (((size_t)page[j / IG_PAGE] * heads + head) *      \
-				    IG_PAGE +                                  \
-				(size_t)(j % IG_PAGE)) *                       \
-				(size_t)d;                                     \
+			    ((size_t)page[j / IG_PAGE] * heads + head) *       \
+				IG_PAGE * (size_t)d;                           \
+			int n = count - j < IG_PAGE ? count - j : IG_PAGE;     \
                                                                                \
-			for (int i = 0; i < d; i++)                            \
-				o[i] = ig_fma(                                 \
-				    p[j], ig_widen_##name(v + i), o[i]);       \
+			ig_value_run_##name(p + j, v, n, d, o);                \
 		}                                                              \
 	}
-IG_VALUES(f32, float)
-IG_VALUES(bf16, uint16_t)
+IG_VALUES(f32, float, )
+IG_VALUES(bf16, uint16_t, ig_from_bf16)
 #undef IG_VALUES
 
 /* Merges a span's (m, l, o) into (max, sum, out). */
@@ -372,20 +428,52 @@ ig_merge_span(int first, float m, float l, const float *o, int d, float *max,
 
 /* ---- delta rule: 8 columns of a head's state, [dk][8] ---- */
 
+/* acc plus rows i to i+n-1, decayed, times those of k. */
+IG_IN f32x8
+ig_decay_run(
+    float *column, const float *k, float decay, int i, int n, f32x8 acc)
+{
+	for (int e = i; e < i + n; e++) {
+		f32x8 s = ig_load_f32x8(column + e * 8) * ig_splat(decay);
+
+		ig_store_f32x8(column + e * 8, s);
+		acc = _mm256_fmadd_ps(s, ig_splat(k[e]), acc);
+	}
+	return acc;
+}
+
 /* Decays the columns and returns their dot products with k. */
 IG_IN f32x8
 ig_decay_dot(float *column, const float *k, float decay, int dk)
 {
 	f32x8 acc[8] = {{0}};
+	int i = 0;
 
-	for (int i = 0; i < dk; i++) {
-		f32x8 s = ig_load_f32x8(column + i * 8) * ig_splat(decay);
-
-		ig_store_f32x8(column + i * 8, s);
-		acc[i / 8 % 8] =
-		    _mm256_fmadd_ps(s, ig_splat(k[i]), acc[i / 8 % 8]);
+	for (; i + 64 <= dk; i += 64) {
+		IG_UNROLL
+		for (int c = 0; c < 8; c++)
+			acc[c] = ig_decay_run(
+			    column, k, decay, i + 8 * c, 8, acc[c]);
 	}
+	for (; i < dk; i += 8)
+		acc[i / 8 % 8] = ig_decay_run(column, k, decay, i,
+		    dk - i < 8 ? dk - i : 8, acc[i / 8 % 8]);
 	return ig_sum8(acc);
+}
+
+/* acc plus rows i to i+n-1, k u added, times those of q. */
+IG_IN f32x8
+ig_update_run(float *column, const float *k, const float *q, f32x8 u, int i,
+    int n, f32x8 acc)
+{
+	for (int e = i; e < i + n; e++) {
+		f32x8 s = _mm256_fmadd_ps(
+		    ig_splat(k[e]), u, ig_load_f32x8(column + e * 8));
+
+		ig_store_f32x8(column + e * 8, s);
+		acc = _mm256_fmadd_ps(s, ig_splat(q[e]), acc);
+	}
+	return acc;
 }
 
 /* Adds k u to the columns and returns their dot products with q. */
@@ -393,15 +481,17 @@ IG_IN f32x8
 ig_update_dot(float *column, const float *k, const float *q, f32x8 u, int dk)
 {
 	f32x8 acc[8] = {{0}};
+	int i = 0;
 
-	for (int i = 0; i < dk; i++) {
-		f32x8 s = _mm256_fmadd_ps(
-		    ig_splat(k[i]), u, ig_load_f32x8(column + i * 8));
-
-		ig_store_f32x8(column + i * 8, s);
-		acc[i / 8 % 8] =
-		    _mm256_fmadd_ps(s, ig_splat(q[i]), acc[i / 8 % 8]);
+	for (; i + 64 <= dk; i += 64) {
+		IG_UNROLL
+		for (int c = 0; c < 8; c++)
+			acc[c] = ig_update_run(
+			    column, k, q, u, i + 8 * c, 8, acc[c]);
 	}
+	for (; i < dk; i += 8)
+		acc[i / 8 % 8] = ig_update_run(column, k, q, u, i,
+		    dk - i < 8 ? dk - i : 8, acc[i / 8 % 8]);
 	return ig_sum8(acc);
 }
 

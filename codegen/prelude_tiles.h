@@ -7,8 +7,8 @@
  *     size_t ig_tile_bytes_TYPE(int k)
  *     void ig_tile_TYPE(w, x, nt, k, out)
  *         out[j] = dot products of the 8 rows of tile w, k weights long, with
- *         the activations x[j], j < nt <= 4, in the order group256 (x is Q8A)
- *         or dot8 (x is float). Inlined: give it a constant nt.
+ *         the activations x[j], j < nt <= 8, in the order group256 (x is Q8A)
+ *         or dot32 (x is float). Inlined: give it a constant nt.
  *     void ig_row_TYPE(packed, row, k, out)
  *         out[k] = the values of one row of a packed matrix
  */
@@ -22,7 +22,8 @@
 typedef int16_t ig_i16x16 __attribute__((vector_size(32)));
 typedef int32_t ig_i32x8 __attribute__((vector_size(32)));
 
-enum { IG_MAX_NT = 4 };
+/* Rows of activations at a time; bytes that weights are fetched ahead. */
+enum { IG_MAX_NT = 8, IG_AHEAD = 4096 };
 
 IG_IN __m256i
 ig_load_i8x32(const void *p)
@@ -47,6 +48,17 @@ ig_splat4(const void *p)
 
 	__builtin_memcpy(&v, p, 4);
 	return _mm256_set1_epi32(v);
+}
+
+/* Fetches weights that are read soon: a tile is longer than what the
+ * processor follows by itself, a page. Beyond the end nothing happens. */
+IG_IN void
+ig_fetch_ahead(const uint8_t *w, size_t bytes)
+{
+	uintptr_t p = (uintptr_t)w + IG_AHEAD;
+
+	for (size_t i = 0; i < bytes; i += 64)
+		_mm_prefetch((const char *)(p + i), _MM_HINT_T0);
 }
 
 /* ---- quantised weights: the order group256 ---- */
@@ -243,57 +255,63 @@ ig_span(IgFormat f)
 	return ig_has_halves(f) ? 4 : 8;
 }
 
-/* sum[j] = integer part of a block of weights and of activations a[j]. */
-IG_IN void
-ig_block_dot(IgFormat f, const IgScales *s, const uint8_t *codes,
-    const Q8A *const *a, int nt, __m256i *sum)
+/* Integer part of a block: quads n of weights, activations a. */
+IG_IN __m256i
+ig_block_dot(IgFormat f, const IgScales *s, const __m256i n[8], const Q8A *a)
 {
-	__m256i acc[IG_MAX_NT];
+	__m256i sum = _mm256_setzero_si256();
 	int span = ig_span(f);
 
-	for (int j = 0; j < nt; j++) {
-		acc[j] = sum[j] = _mm256_setzero_si256();
-		if (f.offset)
-			sum[j] = _mm256_sub_epi32(sum[j],
-			    _mm256_madd_epi16(s->offset, ig_splat4(a[j]->sum)));
-	}
+	if (f.offset)
+		sum = _mm256_sub_epi32(
+		    sum, _mm256_madd_epi16(s->offset, ig_splat4(a->sum)));
 	IG_UNROLL
-	for (int i = 0; i < 8; i++) {
-		__m256i w = ig_quad(f, codes, i);
+	for (int i = 0; i < 8; i += span) {
+		__m256i acc = ig_products(f, n[i], a->q + 4 * i);
 
-		for (int j = 0; j < nt; j++) {
-			acc[j] = _mm256_add_epi16(
-			    acc[j], ig_products(f, w, a[j]->q + 4 * i));
-			if (i % span != span - 1)
-				continue;
-			sum[j] = _mm256_add_epi32(
-			    sum[j], _mm256_madd_epi16(acc[j], s->sc[i / 4]));
-			acc[j] = _mm256_setzero_si256();
-		}
+		IG_UNROLL
+		for (int e = i + 1; e < i + span; e++)
+			acc = _mm256_add_epi16(
+			    acc, ig_products(f, n[e], a->q + 4 * e));
+		sum =
+		    _mm256_add_epi32(sum, _mm256_madd_epi16(acc, s->sc[i / 4]));
 	}
+	return sum;
 }
 
-/* t[j] plus one block: the integer part, then the minima. */
+/* t plus one block: the integer part, then the minima. */
+IG_IN f32x8
+ig_add_block(
+    IgFormat f, const IgScales *s, const __m256i n[8], const Q8A *a, f32x8 t)
+{
+	f32x8 scale = s->s * _mm256_set1_ps(a->s);
+	__m256i sum = ig_block_dot(f, s, n, a);
+
+	t = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(sum), t);
+	if (f.scales == IG_DM || f.scales == IG_SCM)
+		t = _mm256_fmadd_ps(s->m[0], _mm256_set1_ps(a->h), t);
+	for (int h = 0; f.scales == IG_HALFM && h < 2; h++)
+		t = _mm256_fmadd_ps(
+		    s->m[h], _mm256_set1_ps(a->s * (float)a->sum[h]), t);
+	return t;
+}
+
+/* t[j] plus block b of x[j]. The weights are unpacked once, and one row of
+ * activations after the other takes its turn with them in registers. */
 IG_IN void
-ig_add_block(IgFormat f, const uint8_t *head, const uint8_t *block,
-    const Q8A *const *a, int nt, f32x8 *t)
+ig_add_blocks(IgFormat f, const uint8_t *head, const uint8_t *block,
+    const Q8A *const *x, int b, int nt, f32x8 *t)
 {
 	IgScales s = ig_scales(f, head, block);
-	__m256i sum[IG_MAX_NT];
+	__m256i n[8];
 
-	ig_block_dot(f, &s, block + ig_scale_bytes(f), a, nt, sum);
-	for (int j = 0; j < nt; j++) {
-		f32x8 scale = s.s * _mm256_set1_ps(a[j]->s);
-
-		t[j] = _mm256_fmadd_ps(scale, _mm256_cvtepi32_ps(sum[j]), t[j]);
-		if (f.scales == IG_DM || f.scales == IG_SCM)
-			t[j] = _mm256_fmadd_ps(
-			    s.m[0], _mm256_set1_ps(a[j]->h), t[j]);
-		for (int h = 0; f.scales == IG_HALFM && h < 2; h++)
-			t[j] = _mm256_fmadd_ps(s.m[h],
-			    _mm256_set1_ps(a[j]->s * (float)a[j]->sum[h]),
-			    t[j]);
-	}
+	ig_fetch_ahead(block, ig_block_bytes(f));
+	IG_UNROLL
+	for (int i = 0; i < 8; i++)
+		n[i] = ig_quad(f, block + ig_scale_bytes(f), i);
+	IG_UNROLL
+	for (int j = 0; j < nt; j++)
+		t[j] = ig_add_block(f, &s, n, x[j] + b, t[j]);
 }
 
 IG_IN void
@@ -310,13 +328,8 @@ ig_tile_quant(IgFormat f, const uint8_t *w, const Q8A *const *x, int nt, int k,
 		f32x8 t[IG_MAX_NT] = {{0}};
 
 		w += ig_head_bytes(f);
-		for (int b = first; b < end; b++, w += ig_block_bytes(f)) {
-			const Q8A *a[IG_MAX_NT];
-
-			for (int j = 0; j < nt; j++)
-				a[j] = x[j] + b;
-			ig_add_block(f, head, w, a, nt, t);
-		}
+		for (int b = first; b < end; b++, w += ig_block_bytes(f))
+			ig_add_blocks(f, head, w, x, b, nt, t);
 		for (int j = 0; j < nt; j++)
 			c[j] += t[j];
 	}
@@ -382,14 +395,14 @@ ig_row_quant(IgFormat f, const void *packed, uint64_t row, int k, float *out)
 		ig_tile_quant((IgFormat){__VA_ARGS__}, w, x, nt, k, out);      \
 	}                                                                      \
 	static inline void ig_row_##name(                                      \
-	    const void *packed, uint64_t row, int k, float *out)            \
+	    const void *packed, uint64_t row, int k, float *out)               \
 	{                                                                      \
 		ig_row_quant((IgFormat){__VA_ARGS__}, packed, row, k, out);    \
 	}
 IG_FORMATS(IG_QUANT)
 #undef IG_QUANT
 
-/* ---- float weights: the order dot8 ---- */
+/* ---- float weights: the order dot32 ---- */
 
 enum { IG_F32, IG_F16, IG_BF16 };
 
@@ -415,55 +428,41 @@ IG_IN void
 ig_add_run(int type, const uint8_t *w, const float *const *x, int nt, int i,
     int n, f32x8 *acc)
 {
+	size_t column = 8 * ig_float_bytes(type);
+	f32x8 sum[IG_MAX_NT];
+
+	ig_fetch_ahead(w + (size_t)i * column, 8 * column);
+	for (int j = 0; j < nt; j++)
+		sum[j] = acc[j];
 	for (int e = i; e < i + n; e++) {
 		f32x8 v = ig_column(type, w, e);
 
+		IG_UNROLL
 		for (int j = 0; j < nt; j++)
-			acc[j] =
-			    _mm256_fmadd_ps(v, _mm256_set1_ps(x[j][e]), acc[j]);
+			sum[j] =
+			    _mm256_fmadd_ps(v, _mm256_set1_ps(x[j][e]), sum[j]);
 	}
-}
-
-/* Elements 0 to end-1, a multiple of 64, for one x: the 8 chains stay in
- * registers and are walked in turn. */
-IG_IN void
-ig_add_runs_of_one(int type, const uint8_t *w, const float *x, int end,
-    f32x8 acc[8][IG_MAX_NT])
-{
-	f32x8 a[8] = {{0}};
-
-	for (int i = 0; i < end; i += 64) {
-		for (int e = i; e < i + 8; e++) {
-			IG_UNROLL
-			for (int c = 0; c < 8; c++)
-				a[c] = _mm256_fmadd_ps(
-				    ig_column(type, w, e + 8 * c),
-				    _mm256_set1_ps(x[e + 8 * c]), a[c]);
-		}
-	}
-	IG_UNROLL
-	for (int c = 0; c < 8; c++)
-		acc[c][0] = a[c];
+	for (int j = 0; j < nt; j++)
+		acc[j] = sum[j];
 }
 
 IG_IN void
 ig_tile_float(int type, const uint8_t *w, const float *const *x, int nt, int k,
     f32x8 *out)
 {
-	f32x8 acc[8][IG_MAX_NT] = {{{0}}};
+	f32x8 acc[32][IG_MAX_NT] = {{{0}}};
 	int i = 0;
 
-	if (nt == 1) {
-		i = k - k % 64;
-		ig_add_runs_of_one(type, w, x[0], i, acc);
-	}
 	for (; i + 8 <= k; i += 8)
-		ig_add_run(type, w, x, nt, i, 8, acc[i / 8 % 8]);
+		ig_add_run(type, w, x, nt, i, 8, acc[i / 8 % 32]);
 	if (i < k)
-		ig_add_run(type, w, x, nt, i, k - i, acc[i / 8 % 8]);
+		ig_add_run(type, w, x, nt, i, k - i, acc[i / 8 % 32]);
+	for (int n = 32; n > 1; n /= 2)
+		for (int c = 0; c < n / 2; c++)
+			for (int j = 0; j < nt; j++)
+				acc[c][j] = acc[2 * c][j] + acc[2 * c + 1][j];
 	for (int j = 0; j < nt; j++)
-		out[j] = ((acc[0][j] + acc[1][j]) + (acc[2][j] + acc[3][j])) +
-			 ((acc[4][j] + acc[5][j]) + (acc[6][j] + acc[7][j]));
+		out[j] = acc[0][j];
 }
 
 IG_IN void
@@ -471,7 +470,7 @@ ig_row_float(int type, const void *packed, uint64_t row, int k, float *out)
 {
 	size_t bytes = ig_float_bytes(type);
 	const uint8_t *w = (const uint8_t *)packed +
-	    (row / 8 * 8 * (size_t)k + row % 8) * bytes;
+			   (row / 8 * 8 * (size_t)k + row % 8) * bytes;
 
 	for (int i = 0; i < k; i++, w += 8 * bytes) {
 		uint16_t half;
@@ -496,7 +495,7 @@ ig_row_float(int type, const void *packed, uint64_t row, int k, float *out)
 		ig_tile_float(TYPE, w, x, nt, k, out);                         \
 	}                                                                      \
 	static inline void ig_row_##name(                                      \
-	    const void *packed, uint64_t row, int k, float *out)            \
+	    const void *packed, uint64_t row, int k, float *out)               \
 	{                                                                      \
 		ig_row_float(TYPE, packed, row, k, out);                       \
 	}

@@ -104,11 +104,14 @@ cmd_targets(const Options *o)
 	size_t i;
 
 	(void)o;
-	for (i = 0; i < target_count; i++)
+	for (i = 0; i < target_count; i++) {
+		if (!targets[i].kernels)
+			continue;
 		json_array_append_new(rows,
 		    json_pack("{s:s, s:s, s:i, s:i}", "name", targets[i].name,
 			"isa", targets[i].isa, "lanes", (int)targets[i].lanes,
 			"tile", (int)targets[i].tile));
+	}
 	table_print(stdout, rows, columns, 4);
 	json_decref(rows);
 	return EXIT_DONE;

@@ -181,20 +181,34 @@ temporary_folder(void)
 }
 
 static void
+build_object(const Emitted *e, ToolResult *out, Diag *d)
+{
+	const Target *t = e->l->target;
+	size_t length;
+	const char *source = target_source(e, &length);
+	ToolJob job = {
+	    e->l->graph->arena, t, source, length, temporary_folder()};
+	char why[TOOL_WHY];
+
+	if (!tool_compile(tool_for(t), &job, out, why))
+		err(d, 1, NULL, "target %s: %s", t->name, why);
+}
+
+static void
 add_target(
     PlanWriter *pw, Graph *g, const Target *t, const CompileOptions *o, Diag *d)
 {
 	LowerOptions lo = {.rules = o->fusion ? o->rules : 0};
 	Lowered *l = lower(g, t, &lo, d);
-	Emitted *e = emit(l, d);
-	size_t length;
-	const char *source = target_source(e, &length);
-	char why[TOOL_WHY];
-	Object object;
+	Emitted *e = o->missing ? emit_anyway(l, d) : emit(l, d);
+	ToolResult object = {.toolchain = ""};
 
-	if (!clang_compile(g->arena, source, length, t->isa, temporary_folder(),
-		&object, why))
-		err(d, 1, NULL, "target %s: %s", t->name, why);
+	if (o->missing)
+		for (uint32_t i = 0; i < e->n_missing; i++)
+			o->missing(
+			    o->user, e->missing[i].op, e->missing[i].why);
+	else
+		build_object(e, &object, d);
 	plan_add_target(pw, e, &object, add_packs(pw, g));
 }
 
@@ -210,6 +224,8 @@ add_targets(PlanWriter *pw, Graph *g, const CompileOptions *o, Diag *d)
 		if (!t)
 			err(d, 2, NULL,
 			    "there is no target %s; see ingot targets", name);
+		if (!t->kernels)
+			err(d, 2, NULL, "target %s has no kernels yet", name);
 		add_target(pw, g, t, o, d);
 	}
 }

@@ -16,6 +16,10 @@ typedef struct CompileOptions {
 	uint32_t rules; /* fusion rules allowed; FUSE_ALL but in tests */
 	/* Called with each tensor that the model ignores, when not NULL. */
 	void (*ignored)(void *user, const char *tensor);
+	/* When not NULL, called with each op that a target has no kernel for,
+	 * which is no mistake then; and the plans get no object code: they can
+	 * be looked at, but not run. op lives during the call, why longer. */
+	void (*missing)(void *user, const Node *op, const char *why);
 	void *user;
 } CompileOptions;
 

@@ -13,15 +13,22 @@ int
 check_target(const char *name, size_t length)
 {
 	char text[SUGGEST_TEXT], word[SUGGEST_LENGTH];
+	const Target *t;
 	Suggestion s;
 	size_t i;
 
 	snprintf(word, sizeof word, "%.*s", (int)length, name);
-	if (target_by_name(word))
+	t = target_by_name(word);
+	if (t && t->kernels)
 		return EXIT_DONE;
+	if (t) {
+		note("target %s has no kernels yet", word);
+		return EXIT_USAGE;
+	}
 	suggest_start(&s, word);
 	for (i = 0; i < target_count; i++)
-		suggest_offer(&s, targets[i].name);
+		if (targets[i].kernels)
+			suggest_offer(&s, targets[i].name);
 	note("there is no target '%s'%s; see 'ingot targets'", word,
 	    suggest_text(&s, text));
 	return EXIT_USAGE;
@@ -71,7 +78,7 @@ compile_options(const Options *o, CompileOptions *out)
 	if (o->verbose)
 		out->ignored = note_ignored;
 	out->model = o->model;
-	if (o->command == CMD_COMPILE && o->target)
+	if ((o->command == CMD_COMPILE || o->command == CMD_CHECK) && o->target)
 		out->targets = o->target;
 	if (o->numerics)
 		out->numerics = o->numerics;

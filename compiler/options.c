@@ -14,6 +14,7 @@ enum {
 #undef COMMAND
 	FOR_PLANS = FOR_RUN | FOR_LOGITS | FOR_PERPLEXITY | FOR_VERIFY |
 		    FOR_INSPECT,
+	FOR_GRAPHS = FOR_COMPILE | FOR_CHECK | FOR_PLANS,
 	FOR_MODELS = FOR_RUN | FOR_LOGITS | FOR_PERPLEXITY | FOR_VERIFY,
 	FOR_ALL = (1 << CMD_COUNT) - 1
 };
@@ -35,6 +36,7 @@ typedef enum OptionType {
 	TYPE_CHOICE,
 	TYPE_COUNT,
 	TYPE_SEED,
+	TYPE_BYTES,
 	TYPE_REAL,
 	TYPE_LIST
 } OptionType;
@@ -102,6 +104,10 @@ wrong_value(const OptionInfo *o, const char *value, char *why)
 		snprintf(rest, room, "one of %s is expected", o->argument);
 	else if (o->type == TYPE_SEED)
 		snprintf(rest, room, "a whole number below 2^64 is expected");
+	else if (o->type == TYPE_BYTES)
+		snprintf(rest, room,
+		    "a number of bytes is expected, such as 24G (K, M, G and T "
+		    "are powers of 1024)");
 	else if (o->type == TYPE_COUNT && o->high == UINT32_MAX)
 		snprintf(rest, room, "a whole number from %.0f on is expected",
 		    o->low);
@@ -138,6 +144,31 @@ parse_whole(const char *value, uint64_t *out)
 	errno = 0;
 	*out = strtoull(value, &end, 10);
 	return errno == 0 && *end == '\0';
+}
+
+/* A whole number above 0, then perhaps K, M, G or T. */
+static bool
+parse_bytes(const char *value, uint64_t *out)
+{
+	static const char units[] = "KMGT";
+	size_t digits = strspn(value, "0123456789");
+	const char *unit = strchr(units, value[digits]);
+	int shift = 0;
+	char whole[24];
+
+	if (digits >= sizeof whole || !unit)
+		return false;
+	if (value[digits]) {
+		shift = 10 * (int)(unit - units + 1);
+		if (value[digits + 1])
+			return false;
+	}
+	snprintf(whole, sizeof whole, "%.*s", (int)digits, value);
+	if (!parse_whole(whole, out) || *out == 0 ||
+	    *out > (uint64_t)INT64_MAX >> shift)
+		return false;
+	*out <<= shift;
+	return true;
 }
 
 static bool
@@ -203,6 +234,8 @@ set_option(const OptionInfo *o, Options *to, const char *value, char *why)
 	case TYPE_TEXT:
 		*(const char **)field = value;
 		return true;
+	case TYPE_BYTES:
+		return parse_bytes(value, field) || wrong_value(o, value, why);
 	case TYPE_LIST:
 		return append(field, value, why);
 	default:
@@ -343,7 +376,7 @@ options_of_compile(const Options *o)
 	int i;
 
 	for (i = 0; i < OPTION_COUNT; i++)
-		if (options[i].commands == (FOR_COMPILE | FOR_PLANS) &&
+		if (options[i].commands == FOR_GRAPHS &&
 		    *(const bool *)((const char *)o + options[i].given))
 			return options[i].spelling;
 	return NULL;
@@ -385,8 +418,9 @@ help_all(FILE *out)
 	fputs("\n'ingot COMMAND --help' says more. Everywhere:\n\n", out);
 	print_options(FOR_ALL, true, out);
 	fputs("\nExit status: 0 done, 1 something given or found is wrong,\n"
-	      "2 wrong usage, 3 an op has no kernel on the target, 5 verify\n"
-	      "found a difference, 70 a fault of Ingot, 130 interrupted.\n",
+	      "2 wrong usage, 3 an op has no kernel on the target, 4 check\n"
+	      "found too little memory, 5 verify found a difference, 70 a fault\n"
+	      "of Ingot, 130 interrupted.\n",
 	    out);
 }
 

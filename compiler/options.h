@@ -23,7 +23,7 @@ typedef struct TextList {
 typedef bool opt_FLAG;
 typedef const char *opt_TEXT, *opt_CHOICE; /* NULL when absent */
 typedef uint32_t opt_COUNT;
-typedef uint64_t opt_SEED;
+typedef uint64_t opt_SEED, opt_BYTES;
 typedef float opt_REAL;
 typedef TextList opt_LIST;
 

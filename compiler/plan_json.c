@@ -3,14 +3,13 @@
 #include <string.h>
 
 #include "../numerics/types.h"
+#include "../runtime/footprint.h"
 #include "../runtime/quote.h"
 
 static const char *const symbols[SYM_COUNT] = {"one", "token", "row", "seq"};
 
-/* Strings of a plan are bytes: what is no UTF-8, or could play tricks on a
- * terminal, is shown as '?'. */
-static json_t *
-text(const char *s, size_t n)
+json_t *
+json_shown(const char *s, size_t n)
 {
 	Quote q;
 
@@ -21,7 +20,8 @@ text(const char *s, size_t n)
 static json_t *
 string(const Plan *p, uint32_t offset)
 {
-	return text(plan_string(p, offset), strlen(plan_string(p, offset)));
+	return json_shown(
+	    plan_string(p, offset), strlen(plan_string(p, offset)));
 }
 
 /* The parts of a string between separators, as an array. */
@@ -35,7 +35,7 @@ parts(const Plan *p, uint32_t offset, const char *separator)
 		size_t n = strcspn(s, separator);
 
 		if (n > 0)
-			json_array_append_new(list, text(s, n));
+			json_array_append_new(list, json_shown(s, n));
 		s += n + (s[n] != '\0');
 	}
 	return list;
@@ -193,21 +193,6 @@ plan_buffers(const Plan *p, uint32_t t)
 	return list;
 }
 
-static uint64_t
-arena_bytes(const Plan *p, const PlanTarget *target, uint32_t sym)
-{
-	uint64_t most = 0;
-	uint32_t i;
-
-	for (i = 0; i < target->n_buffers; i++) {
-		const PlanBuffer *b = &p->buffers[target->first_buffer + i];
-
-		if (b->sym == sym && b->offset + b->row_bytes > most)
-			most = b->offset + b->row_bytes;
-	}
-	return most;
-}
-
 json_t *
 plan_arenas(const Plan *p, uint32_t t)
 {
@@ -219,8 +204,9 @@ plan_arenas(const Plan *p, uint32_t t)
 		weights += p->packs[target->first_pack + i].bytes;
 	return json_pack("{s:o, s:o, s:o, s:o}", "target",
 	    string(p, target->name), "token",
-	    number(arena_bytes(p, target, SYM_T)), "row",
-	    number(arena_bytes(p, target, SYM_R)), "weights", number(weights));
+	    number(arena_row_bytes(p, target, SYM_T)), "row",
+	    number(arena_row_bytes(p, target, SYM_R)), "weights",
+	    number(weights));
 }
 
 json_t *

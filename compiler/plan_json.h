@@ -6,6 +6,10 @@
 
 #include "../runtime/plan_open.h"
 
+/* The n bytes at s as a JSON string. What is no UTF-8, or could play tricks on
+ * a terminal, is '?' there: names in checkpoints and plans are mere bytes. */
+json_t *json_shown(const char *s, size_t n);
+
 /* Each returns a new reference; t is the index of a target. Objects about a
  * target name it, so that those of several can stand in one array. */
 

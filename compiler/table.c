@@ -6,7 +6,8 @@
 
 enum { CELL = 256 };
 
-/* What stands in the cell of value, which may be NULL. */
+/* What stands in the cell of value, which may be NULL. Arrays are of strings
+ * and whole numbers. */
 static const char *
 cell(const json_t *value, char out[CELL])
 {
@@ -21,10 +22,15 @@ cell(const json_t *value, char out[CELL])
 	if (json_is_real(value))
 		snprintf(out, CELL, "%.3g", json_real_value(value));
 	for (i = 0; i < json_array_size(value) && n < CELL; i++) {
-		const char *s = json_string_value(json_array_get(value, i));
+		const json_t *part = json_array_get(value, i);
+		const char *comma = i ? ", " : "";
 
-		n += (size_t)snprintf(
-		    out + n, CELL - n, "%s%s", i ? ", " : "", s ? s : "");
+		n += (size_t)(json_is_integer(part)
+				  ? snprintf(out + n, CELL - n,
+					"%s%" JSON_INTEGER_FORMAT, comma,
+					json_integer_value(part))
+				  : snprintf(out + n, CELL - n, "%s%s", comma,
+					json_string_value(part)));
 	}
 	return out;
 }

@@ -462,7 +462,7 @@ dot(const Matrix *m, const char *row, const void *x)
 {
 	if (dtypes[m->dtype].kind == DK_QUANT)
 		return dot_group256(m->dtype, row, x, m->k);
-	return dot8(m->dtype, row, x, m->k);
+	return dot32(m->dtype, row, x, m->k);
 }
 
 bool

@@ -19,15 +19,44 @@ extern const char *const family_names[FAM_COUNT];
 /* The family that computes op alone; FAM_COUNT: it needs no kernel. */
 Family op_family(Op op);
 
+typedef enum TargetTool { TARGET_CPU, TARGET_AMDGCN, TARGET_PTX } TargetTool;
+
+/* Matrix instructions, by how operands lie in the lanes. */
+typedef enum Matrix {
+	MATRIX_NONE,
+	MATRIX_WMMA11,
+	MATRIX_WMMA12,
+	MATRIX_MMA
+} Matrix;
+
+/* The instruction for a dot product of four signed bytes. */
+typedef enum Dot { DOT_NONE, DOT_SDOT4, DOT_SUDOT4, DOT_DP4A } Dot;
+
+/* A row of targets.def, which tells more of each fact. */
 typedef struct Target {
 	const char *name, *isa;
-	uint32_t lanes;
-	uint32_t tile; /* rows of a weight per workgroup, a multiple of 32 */
+	TargetTool tool;  /* kind of code it runs */
+	bool kernels;     /* whether there are kernels for it */
+	uint32_t lanes;   /* f32 lanes of a vector or of a wave */
+	uint32_t tile;    /* rows of a weight per workgroup, a multiple of 32 */
+	uint32_t lds;     /* bytes per workgroup */
+	uint32_t regs;    /* registers of a SIMD, per lane */
+	uint32_t granule; /* of registers given to a wave */
+	uint32_t max_regs; /* of a wave, per lane */
+	Matrix matrix;
+	Dot dot;
+	uint32_t bandwidth; /* GB/s, 0: unknown */
+	float launch;       /* us, 0: unknown */
 } Target;
+
+enum { MAX_WAVES = 16 }; /* of a SIMD, on every GPU of the table */
 
 extern const Target targets[];
 extern const size_t target_count;
 const Target *target_by_name(const char *name); /* or NULL */
+/* Waves that a SIMD of a GPU holds when each has so many registers a lane, LDS
+ * aside; 0 when a wave cannot have so many. */
+uint32_t target_waves(const Target *t, uint32_t regs);
 
 typedef enum Why {
 	WHY_NONE,

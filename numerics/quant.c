@@ -417,17 +417,30 @@ dot_group256(DType t, const void *w_row, const Q8A *a, uint64_t k)
 	return ((chain[0] + chain[1]) + chain[2]) + chain[3];
 }
 
-float
-dot8(DType t, const void *w_row, const float *x, uint64_t k)
+/* Element i goes to accumulator (i/8) mod n. */
+static float
+dot(DType t, const void *w_row, const float *x, uint64_t k, uint32_t n)
 {
-	float a[8] = {0};
+	float a[32] = {0};
 
 	for (uint64_t i = 0; i < k; i++) {
-		float *acc = &a[i / 8 % 8];
+		float *acc = &a[i / 8 % n];
 
 		*acc = ig_fma(element(t, w_row, i), x[i], *acc);
 	}
-	return neighbour_tree(a, 8);
+	return neighbour_tree(a, n);
+}
+
+float
+dot8(DType t, const void *w_row, const float *x, uint64_t k)
+{
+	return dot(t, w_row, x, k, 8);
+}
+
+float
+dot32(DType t, const void *w_row, const float *x, uint64_t k)
+{
+	return dot(t, w_row, x, k, 32);
 }
 
 float

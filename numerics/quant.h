@@ -30,8 +30,10 @@ void quantise_row(const float *x, uint64_t k, Q8A *out);
  * activations, k a multiple of 32. */
 float dot_group256(DType t, const void *w_row, const Q8A *a, uint64_t k);
 
-/* The order dot8: dot product of a row of FLOAT type t with x[k], any k. */
+/* The orders dot8 (parts of heads) and dot32 (weights): dot product of a row of
+ * FLOAT type t with x[k], any k. */
 float dot8(DType t, const void *w_row, const float *x, uint64_t k);
+float dot32(DType t, const void *w_row, const float *x, uint64_t k);
 
 /* Adds neighbours, then neighbours of the sums, and so on.  n is a power of
  * two; v is overwritten. */

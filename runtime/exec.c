@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "../numerics/angle.h"
-#include "backend.h"
 #include "device.h"
+#include "footprint.h"
 #include "memory.h"
 #include "quote.h"
 
@@ -32,15 +32,12 @@ no_room(Error *err, const char *what, uint64_t bytes)
 	    (unsigned long long)bytes);
 }
 
-/* n elements of bytes each, for what. */
 static ingot_status
-reserve(Memory *m, uint64_t n, uint64_t bytes, const char *what, Error *err)
+reserve(Memory *m, uint64_t bytes, const char *what, Error *err)
 {
-	uint64_t size;
-
-	if (!size_mul(n, bytes, &size))
-		return no_room(err, what, UINT64_MAX);
-	return memory_open(m, size) ? INGOT_OK : no_room(err, what, size);
+	return bytes != UINT64_MAX && memory_open(m, bytes)
+		   ? INGOT_OK
+		   : no_room(err, what, bytes);
 }
 
 /* Most rows that sym can stand for. */
@@ -51,21 +48,11 @@ most(const Exec *e, uint32_t sym)
 }
 
 static ingot_status
-open_arenas(Exec *e, Error *err)
+open_arena(Exec *e, uint32_t sym, Error *err)
 {
-	const PlanBuffer *b = e->plan->buffers + e->target->first_buffer;
-	uint64_t row[SYM_COUNT] = {0};
-	ingot_status status;
-
-	for (uint32_t i = 0; i < e->target->n_buffers; i++)
-		if (b[i].offset + b[i].row_bytes > row[b[i].sym])
-			row[b[i].sym] = b[i].offset + b[i].row_bytes;
-	status = reserve(
-	    &e->arena[SYM_T], row[SYM_T], most(e, SYM_T), "activations", err);
-	if (status)
-		return status;
-	return reserve(
-	    &e->arena[SYM_R], row[SYM_R], most(e, SYM_R), "activations", err);
+	return reserve(&e->arena[sym],
+	    arena_bytes(e->plan, e->target, sym, &e->limits), "activations",
+	    err);
 }
 
 static ingot_status
@@ -79,10 +66,8 @@ open_states(Exec *e, Error *err)
 		return no_room(err, "the states", p->n_states);
 	for (uint64_t i = 0; i < p->n_states && !status; i++) {
 		const PlanState *s = &p->states[i];
-		uint64_t n = s->kind == STATE_PAGED ? e->limits.n_pages
-						    : e->limits.max_seqs;
 
-		status = reserve(&e->states[i], n, s->bytes,
+		status = reserve(&e->states[i], state_bytes(s, &e->limits),
 		    s->kind == STATE_PAGED ? "the cache" : "the states", err);
 	}
 	return status;
@@ -100,8 +85,8 @@ open_tables(Exec *e, Error *err)
 	for (uint64_t i = 0; i < p->n_tables; i++) {
 		const PlanTable *t = &p->tables[i];
 
-		status = reserve(&e->tables[i], e->limits.ctx,
-		    t->rot * sizeof(float), "a table", err);
+		status = reserve(
+		    &e->tables[i], table_bytes(t, &e->limits), "a table", err);
 		if (status)
 			return status;
 		rope_table((float *)(void *)e->tables[i].data, e->limits.ctx,
@@ -113,15 +98,10 @@ open_tables(Exec *e, Error *err)
 static ingot_status
 open_inputs(Exec *e, Error *err)
 {
-	const uint64_t counts[IN_COUNT] = {[IN_TOKENS] = e->limits.max_tokens,
-	    [IN_POSITIONS] = e->limits.max_tokens,
-	    [IN_ROW_SLOT] = e->limits.max_tokens,
-	    [IN_SEQS] = (uint64_t)e->limits.max_seqs * 4,
-	    [IN_ROWS] = e->limits.max_rows};
 	ingot_status status = INGOT_OK;
 
 	for (int i = 0; i < IN_COUNT && !status; i++)
-		status = reserve(&e->input[i], counts[i], sizeof(uint32_t),
+		status = reserve(&e->input[i], input_bytes(i, &e->limits),
 		    "the inputs", err);
 	return status;
 }
@@ -194,19 +174,6 @@ set_inputs(Exec *e, const StepDesc *d)
 			slots[s->first + k] = s->slot;
 		}
 	}
-}
-
-/* Workgroups of l; the plan's check keeps them in 32 bits. */
-static uint32_t
-workgroups(const PlanLaunch *l, const StepArgs *s)
-{
-	const uint32_t value[SYM_COUNT] = {[SYM_ONE] = 1,
-	    [SYM_T] = s->tokens,
-	    [SYM_R] = s->rows,
-	    [SYM_B] = s->seqs};
-	uint64_t n = (uint64_t)value[l->sym] * l->mul;
-
-	return (uint32_t)(n / l->div + (n % l->div != 0) + l->add);
 }
 
 static ingot_status
@@ -312,8 +279,10 @@ static const BackendOps exec_ops = {
 static ingot_status
 fill(Exec *e, const Weights *w, Error *err)
 {
-	ingot_status status = open_arenas(e, err);
+	ingot_status status = open_arena(e, SYM_T, err);
 
+	if (!status)
+		status = open_arena(e, SYM_R, err);
 	if (!status)
 		status = open_states(e, err);
 	if (!status)

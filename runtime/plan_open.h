@@ -39,6 +39,19 @@ plan_string(const Plan *p, uint32_t offset)
 	return p->strings + offset;
 }
 
+/* Workgroups of l in a step of these counts; verified to fit 32 bits. */
+static inline uint32_t
+workgroups(const PlanLaunch *l, const StepArgs *s)
+{
+	const uint32_t value[SYM_COUNT] = {[SYM_ONE] = 1,
+	    [SYM_T] = s->tokens,
+	    [SYM_R] = s->rows,
+	    [SYM_B] = s->seqs};
+	uint64_t n = (uint64_t)value[l->sym] * l->mul;
+
+	return (uint32_t)(n / l->div + (n % l->div != 0) + l->add);
+}
+
 /* Index of the target called name, or -1. */
 int64_t plan_target(const Plan *p, const char *name);
 

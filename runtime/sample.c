@@ -12,13 +12,19 @@ enum { RADIX_BITS = 11, RADIX = 1 << RADIX_BITS };
 /* Below it the inverse of a temperature could overflow ordinary logits. */
 #define LEAST_TEMP 0x1p-64f
 
+uint64_t
+sampler_bytes(uint32_t vocab)
+{
+	return (uint64_t)vocab * 5 * sizeof(uint32_t);
+}
+
 bool
 sampler_open(Sampler *s, uint32_t vocab)
 {
 	uint32_t *at;
 
 	*s = (Sampler){.vocab = vocab};
-	if (!memory_open(&s->memory, (uint64_t)vocab * 5 * sizeof *at))
+	if (!memory_open(&s->memory, sampler_bytes(vocab)))
 		return false;
 	at = (uint32_t *)(void *)s->memory.data;
 	for (int i = 0; i < 2; i++, at += vocab)

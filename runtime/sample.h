@@ -13,6 +13,8 @@ typedef struct Sampler {
 	float *p;                 /* [vocab] by rank */
 } Sampler;
 
+/* Bytes of it. */
+uint64_t sampler_bytes(uint32_t vocab);
 /* False when memory ran out. */
 bool sampler_open(Sampler *s, uint32_t vocab);
 void sampler_close(Sampler *s);

@@ -2,18 +2,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "footprint.h"
 #include "fp.h"
 #include "memory.h"
 #include "model.h"
 #include "options.h"
 #include "pages.h"
 #include "sample.h"
-
-enum {
-	DEFAULT_CTX = 8192,
-	MOST_CTX = 1 << 20, /* unless the model was trained for more */
-	MOST_SEQS = 1 << 16
-};
 
 typedef struct Seq {
 	bool exists;
@@ -41,49 +36,17 @@ struct ingot_session {
 
 /* ---- open and close ---- */
 
-static ingot_status
-set_limits(BackendLimits *l, const PlanMeta *meta,
-    const ingot_session_options *o, Error *err)
-{
-	uint32_t most_ctx = meta->ctx > MOST_CTX ? meta->ctx : MOST_CTX;
-
-	l->ctx = o->ctx ? o->ctx : meta->ctx;
-	if (!o->ctx && l->ctx > DEFAULT_CTX)
-		l->ctx = DEFAULT_CTX;
-	if (l->ctx > most_ctx)
-		return fail(err, INGOT_BAD_ARG,
-		    "ctx is %u; at most %u is possible", l->ctx, most_ctx);
-	l->max_seqs = o->max_seqs ? o->max_seqs : 1;
-	if (l->max_seqs > MOST_SEQS)
-		return fail(err, INGOT_BAD_ARG,
-		    "max_seqs is %u; at most %d is possible", l->max_seqs,
-		    MOST_SEQS);
-	l->max_tokens = meta->max_chunk;
-	l->max_rows = o->max_rows ? o->max_rows : l->max_seqs;
-	if (!o->max_rows && l->max_rows > meta->max_chunk)
-		l->max_rows = meta->max_chunk;
-	if (l->max_rows > meta->max_chunk)
-		return fail(err, INGOT_BAD_ARG,
-		    "max_rows is %u, but a step of this plan takes %u tokens "
-		    "at most",
-		    l->max_rows, meta->max_chunk);
-	l->seq_pages = l->ctx / KV_PAGE + (l->ctx % KV_PAGE != 0);
-	return INGOT_OK;
-}
-
 /* Everything but the backend; false when memory ran out. */
 static bool
 make_room(ingot_session *s)
 {
 	BackendLimits *l = &s->limits;
-	uint64_t row = (uint64_t)s->vocab * sizeof(float), bytes;
+	uint64_t bytes = logits_bytes(s->model->plan->meta, l);
 
 	if (!pages_open(&s->pages, l->max_seqs, l->seq_pages) ||
-	    !size_mul(row, l->max_rows, &bytes) ||
-	    !memory_open(&s->logits, bytes) ||
+	    bytes == UINT64_MAX || !memory_open(&s->logits, bytes) ||
 	    !sampler_open(&s->sampler, s->vocab))
 		return false;
-	l->n_pages = l->seq_pages * l->max_seqs;
 	l->blocks = s->pages.blocks;
 	l->logits = (float *)(void *)s->logits.data;
 	s->seqs = calloc(l->max_seqs, sizeof *s->seqs);
@@ -97,7 +60,7 @@ static ingot_status
 fill(ingot_session *s, const ingot_session_options *o, Error *err)
 {
 	const ingot_model *m = s->model;
-	ingot_status status = set_limits(&s->limits, m->plan->meta, o, err);
+	ingot_status status = session_limits(m->plan->meta, o, &s->limits, err);
 	unsigned fp;
 
 	if (status)

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Runs the command line: cli.sh [INGOT]. Cases are in tests/cli.txt; the last
 # line counts them.
-# shellcheck disable=SC2034 # the cases use ingot and q to f
+# shellcheck disable=SC2034 # the cases use ingot and c to s
 
 ingot=$(realpath "${1:-build/ingot}") || exit 1
 cases=$(realpath tests/cli.txt)
@@ -16,6 +16,7 @@ s=$fixtures/succ/succ.gguf
 n=$t/nomerges.gguf
 c=$t/nochat.gguf
 f=$t/notokens.gguf
+m=$fixtures/succ/parts.lua
 LC_ALL=C sed 's/tokenizer.ggml.merges/tokenizer.ggml.merge_/' "$s" >"$n"
 LC_ALL=C sed 's/<|im_start|>/<|im_Start|>/' "$s" >"$c"
 LC_ALL=C sed 's/tokenizer.ggml/tokeniser.ggml/g' "$s" >"$f"

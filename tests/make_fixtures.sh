@@ -6,6 +6,7 @@
 #   demo     the demo's values in the quantised forms of the field
 #   quants   models in the quantised forms of the field; needs ggufs
 #   cases    the odd checkpoints of tests/tools/field_cases.py; needs folders
+#   headers  headers of full-size models
 #
 # DIR/KIND appears whole or not at all. Runs in the root of the repository;
 # needs a Python with numpy, which need not be the first python3 of PATH.
@@ -81,6 +82,11 @@ demo()
 	quantise models/demo/kjv-moe-9m-Q4_K_M.gguf demo f16 bf16 $forms
 }
 
+headers()
+{
+	"$python" -B tests/tools/synth.py "$out"
+}
+
 cases()
 {
 	"$python" -B tests/tools/field_cases.py "$out" \
@@ -93,7 +99,7 @@ cases()
 rm -rf "$out"
 mkdir -p "$out"
 case $kind in
-folders | ggufs | demo | quants | cases)
+folders | ggufs | demo | quants | cases | headers)
 	$kind
 	;;
 *)

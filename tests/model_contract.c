@@ -1,7 +1,7 @@
 /* Kernels that a compiler was allowed to contract have other bits than the
  * oracle: so a test that compares the two would see it. Needs build/fixtures.
  */
-#include "../codegen/clang.h"
+#include "../codegen/toolchain.h"
 #include "models.h"
 
 enum { IDS = 24 };
@@ -34,12 +34,13 @@ run_behind(const char *line, const ingot_plan *plan, const char *path,
 	char *text = arena_alloc(a, length), why[TOOL_WHY];
 	ingot_plan other = *plan;
 	float *logits;
-	Object o;
+	ToolJob job = {a, target_by_name("cpu"), text, length, "/tmp"};
+	ToolResult o;
 
 	memcpy(text, line, n);
 	memcpy(text + n, plan->sources + target.source,
 	    (size_t)target.source_bytes);
-	if (!clang_compile(a, text, length, "x86-64-v3", "/tmp", &o, why))
+	if (!tool_compile(&tools[TOOL_CLANG_CPU], &job, &o, why))
 		fail_msg("%s", why);
 	target.object = 0;
 	target.object_bytes = o.length;

@@ -93,6 +93,38 @@ test_lists(void **state)
 }
 
 static void
+test_bytes(void **state)
+{
+	static const struct {
+		const char *line;
+		uint64_t bytes; /* 0: refused */
+	} cases[] = {{"m --vram 1", 1}, {"m --vram 3K", 3 << 10},
+	    {"m --vram=5M", 5 << 20}, {"m --vram 24G", 24ull << 30},
+	    {"m --vram 8388607T", 8388607ull << 40},
+	    {"m --vram 9223372036854775807", INT64_MAX},
+	    {"m --vram 8388608T", 0}, {"m --vram 9223372036854775808", 0},
+	    {"m --vram 0", 0}, {"m --vram 0G", 0}, {"m --vram G", 0},
+	    {"m --vram 24GB", 0}, {"m --vram 2.5G", 0}, {"m --vram 24g", 0},
+	    {"m --vram -1", 0}, {"m --vram ''", 0},
+	    {"m --vram 0000000000000000000000001K", 0}};
+	char why[OPTIONS_WHY];
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		Options o;
+		bool ok = parse(CMD_CHECK, cases[i].line, &o, why);
+
+		assert_int_equal(ok, cases[i].bytes > 0);
+		if (ok)
+			assert_true(o.vram == cases[i].bytes);
+		else
+			assert_non_null(strstr(why, "such as 24G"));
+		options_free(&o);
+	}
+}
+
+static void
 test_words_that_look_odd(void **state)
 {
 	Options o = accept(CMD_TOKENIZE, "m -- --help");
@@ -127,6 +159,7 @@ test_refused(void **state)
 	    {CMD_RUN, "a --toknes=1", "option '--toknes' (did you mean"},
 	    {CMD_RUN, "a -n5", "unknown option '-n5'"},
 	    {CMD_RUN, "a -o x", "-o is no option of run"},
+	    {CMD_RUN, "a --vram 1G", "--vram is no option of run"},
 	    {CMD_COMPILE, "a --chunk=3", "--chunk is no option of compile"},
 	    {CMD_RUN, "a --chat=1", "--chat takes no value"},
 	    {CMD_RUN, "a -n", "-n needs N"},
@@ -172,6 +205,9 @@ test_of_compile(void **state)
 	options_free(&o);
 	o = accept(CMD_INSPECT, "m --no-fusion");
 	assert_string_equal(options_of_compile(&o), "--no-fusion");
+	options_free(&o);
+	o = accept(CMD_CHECK, "m --vram 24G --max-chunk 7");
+	assert_string_equal(options_of_compile(&o), "--max-chunk");
 	options_free(&o);
 	o = accept(CMD_INSPECT, "m --target cpu"); /* chooses what to show */
 	assert_null(options_of_compile(&o));
@@ -236,6 +272,7 @@ main(void)
 	    cmocka_unit_test(test_values),
 	    cmocka_unit_test(test_defaults),
 	    cmocka_unit_test(test_lists),
+	    cmocka_unit_test(test_bytes),
 	    cmocka_unit_test(test_words_that_look_odd),
 	    cmocka_unit_test(test_refused),
 	    cmocka_unit_test(test_of_compile),

@@ -21,7 +21,7 @@
 #undef Q8A
 #undef StepArgs
 
-enum { MAX_ROWS = 17 };
+enum { MAX_ROWS = 17, MAX_NT = IG_MAX_NT };
 
 typedef void QuantTile(
     const uint8_t *w, const PreludeQ8A *const *x, int k, f32x8 *out);
@@ -31,7 +31,11 @@ typedef void RowFn(const void *packed, uint64_t row, int k, float *out);
 
 /* The kernels with nt a constant, as emitted code has it. */
 #define EACH_NT(TILE, name, X)                                                 \
-	TILE(name, X, 1) TILE(name, X, 2) TILE(name, X, 3) TILE(name, X, 4)
+	TILE(name, X, 1)                                                       \
+	TILE(name, X, 2)                                                       \
+	TILE(name, X, 3)                                                       \
+	TILE(name, X, 4)                                                       \
+	TILE(name, X, 5) TILE(name, X, 6) TILE(name, X, 7) TILE(name, X, 8)
 #define TILE(name, X, nt)                                                      \
 	static void tile_##name##_##nt(                                        \
 	    const uint8_t *w, const X *const *x, int k, f32x8 *out)            \
@@ -41,9 +45,10 @@ typedef void RowFn(const void *packed, uint64_t row, int k, float *out);
 #define QUANT_TYPES(T)                                                         \
 	T(Q4_0, q4_0)                                                          \
 	T(Q4_1, q4_1)                                                          \
-	T(Q5_0, q5_0) T(Q5_1, q5_1) T(Q8_0, q8_0) T(Q2_K, q2_k) T(Q3_K, q3_k)  \
-	    T(Q4_K, q4_k) T(Q5_K, q5_k) T(Q6_K, q6_k) T(IQ4_NL, iq4_nl)        \
-		T(IQ4_XS, iq4_xs)
+	T(Q5_0, q5_0)                                                          \
+	T(Q5_1, q5_1)                                                          \
+	T(Q8_0, q8_0) T(Q2_K, q2_k) T(Q3_K, q3_k) T(Q4_K, q4_k) T(Q5_K, q5_k)  \
+	    T(Q6_K, q6_k) T(IQ4_NL, iq4_nl) T(IQ4_XS, iq4_xs)
 #define FLOAT_TYPES(T) T(F32, f32) T(F16, f16) T(BF16, bf16)
 
 #define T(NAME, name) EACH_NT(TILE, name, PreludeQ8A)
@@ -55,9 +60,10 @@ FLOAT_TYPES(T)
 
 #define T(NAME, name)                                                          \
 	[DT_##NAME] = {tile_##name##_1, tile_##name##_2, tile_##name##_3,      \
-	    tile_##name##_4},
-static QuantTile *const quant_tiles[DT_COUNT][4] = {QUANT_TYPES(T)};
-static FloatTile *const float_tiles[DT_COUNT][4] = {FLOAT_TYPES(T)};
+	    tile_##name##_4, tile_##name##_5, tile_##name##_6,                 \
+	    tile_##name##_7, tile_##name##_8},
+static QuantTile *const quant_tiles[DT_COUNT][MAX_NT] = {QUANT_TYPES(T)};
+static FloatTile *const float_tiles[DT_COUNT][MAX_NT] = {FLOAT_TYPES(T)};
 #undef T
 #define T(NAME, name) [DT_##NAME] = ig_tile_bytes_##name,
 typedef size_t BytesFn(int k);
@@ -240,15 +246,15 @@ check_result(const Matrix *m, int r, const float *want, float got)
 		assert_true(got == 0.0f);
 }
 
-/* All tiles of m, with the first nt of 4 activation rows. */
+/* All tiles of m, with the first nt activation rows. */
 static void
 check_tiles(
-    const Matrix *m, int nt, const void *const x[4], float want[4][MAX_ROWS])
+    const Matrix *m, int nt, const void *const *x, float want[][MAX_ROWS])
 {
 	const uint8_t *w = m->packed;
 
 	for (int r = 0; r < m->rows; r += 8) {
-		f32x8 out[4];
+		f32x8 out[MAX_NT];
 
 		if (dtypes[m->type].kind == DK_QUANT)
 			quant_tiles[m->type][nt - 1](
@@ -287,23 +293,23 @@ float_activations(const Matrix *m, float *want)
 	for (int i = 0; i < m->k; i++)
 		x[i] = any_float();
 	for (int r = 0; r < m->rows; r++)
-		want[r] = dot8(m->type, m->row[r], x, (uint64_t)m->k);
+		want[r] = dot32(m->type, m->row[r], x, (uint64_t)m->k);
 	return x;
 }
 
 static void
 check_products(const Matrix *m, int extreme)
 {
-	float want[4][MAX_ROWS];
-	void *x[4];
+	float want[MAX_NT][MAX_ROWS];
+	void *x[MAX_NT];
 
-	for (int j = 0; j < 4; j++)
+	for (int j = 0; j < MAX_NT; j++)
 		x[j] = dtypes[m->type].kind == DK_QUANT
 			   ? quant_activations(m, j, extreme, want[j])
 			   : float_activations(m, want[j]);
-	for (int nt = 1; nt <= 4; nt++)
+	for (int nt = 1; nt <= MAX_NT; nt++)
 		check_tiles(m, nt, (const void *const *)x, want);
-	for (int j = 0; j < 4; j++)
+	for (int j = 0; j < MAX_NT; j++)
 		free(x[j]);
 }
 

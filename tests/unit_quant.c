@@ -430,6 +430,28 @@ dot8_order(void **state)
 	assert_true(dot8(DT_F32, w, one, 3) == 0x1p-24f);
 }
 
+/* As above, with 32 accumulators: 0..7 and 256..263 share the first, and the
+ * tree takes neighbours. */
+static void
+dot32_order(void **state)
+{
+	float w[272] = {0}, one[272];
+
+	(void)state;
+	for (int i = 0; i < 272; i++)
+		one[i] = 1;
+	w[0] = BIG, w[7] = 1, w[256] = -BIG, w[263] = 1;
+	assert_true(dot32(DT_F32, w, one, 272) == 1);
+	memset(w, 0, sizeof w);
+	w[0] = BIG, w[64] = -BIG, w[8] = 1;
+	assert_true(dot32(DT_F32, w, one, 272) == 0);
+	w[8] = 0, w[128] = 1;
+	assert_true(dot32(DT_F32, w, one, 272) == 1);
+	memset(w, 0, sizeof w);
+	w[0] = BIG, w[16] = 1, w[24] = 1;
+	assert_true(dot32(DT_F32, w, one, 272) == BIG + 2);
+}
+
 static void
 dot8_types(void **state)
 {
@@ -441,6 +463,8 @@ dot8_types(void **state)
 	assert_true(dot8(DT_F16, f16, x, 3) == 3210);
 	assert_true(dot8(DT_BF16, bf16, x, 3) == 3210);
 	assert_true(dot8(DT_F32, f32, x, 3) == 3210);
+	assert_true(dot32(DT_F16, f16, x, 3) == 3210);
+	assert_true(dot32(DT_BF16, bf16, x, 3) == 3210);
 	assert_int_equal(ig_bits(dot8(DT_F32, f32, x, 0)), 0);
 }
 
@@ -492,6 +516,7 @@ main(void)
 	    cmocka_unit_test(quantise_edges),
 	    cmocka_unit_test(quantise_random),
 	    cmocka_unit_test(dot8_order),
+	    cmocka_unit_test(dot32_order),
 	    cmocka_unit_test(dot8_types),
 	    cmocka_unit_test(row_sums),
 	};

@@ -102,7 +102,8 @@ class Gguf:
 	def arch(self):
 		return self.get("general.architecture")
 
-	def write(self, path):
+	def header(self):
+		"""All in front of the tensors' data, which need not be there."""
 		align = self.get("general.alignment", 32)
 		out = [b"GGUF", struct.pack("<Iqq", 3, len(self.tensors),
 		                            len(self.kv))]
@@ -111,16 +112,21 @@ class Gguf:
 			        pack_value(type, value)]
 		at = 0
 		for name, t in self.tensors.items():
-			if t.data.nbytes != nbytes(t.type, t.ne):
-				raise ValueError("%s: %d bytes do not fit %s %s"
-				                 % (name, t.data.nbytes, t.type, t.ne))
 			out += [pack_str(name), struct.pack("<I", len(t.ne)),
 			        struct.pack("<%dq" % len(t.ne), *t.ne),
 			        struct.pack("<iQ", TYPES[t.type][0], at)]
-			at += -(-t.data.nbytes // align) * align
+			at += -(-nbytes(t.type, t.ne) // align) * align
 		head = b"".join(out)
+		return head + bytes(-len(head) % align)
+
+	def write(self, path):
+		align = self.get("general.alignment", 32)
+		for name, t in self.tensors.items():
+			if t.data.nbytes != nbytes(t.type, t.ne):
+				raise ValueError("%s: %d bytes do not fit %s %s"
+				                 % (name, t.data.nbytes, t.type, t.ne))
 		with open(path, "wb") as f:
-			f.write(head + bytes(-len(head) % align))
+			f.write(self.header())
 			for t in self.tensors.values():
 				f.write(t.data.tobytes())
 				f.write(bytes(-t.data.nbytes % align))
