@@ -10,9 +10,9 @@ set -eu
 cd "$(dirname "$0")"
 
 packages='gcc libc6-dev ninja-build clang-19 lld-19 llvm-19 libclang-rt-19-dev
-    libamdhip64-5 libhiprtc-builtins5
-    liblua5.4-dev libcmocka-dev libpcre2-dev libjansson-dev libxxhash-dev
-    libpthreadpool-dev libutf8proc-dev graphviz python3 python3-numpy'
+    libamdhip64-5 liblua5.4-dev libcmocka-dev libpcre2-dev libjansson-dev
+    libxxhash-dev libpthreadpool-dev libutf8proc-dev graphviz python3
+    python3-numpy'
 
 checkpoint=models/demo/kjv-moe-9m-Q4_K_M.gguf
 plan=build/kjv-moe-9m.plan

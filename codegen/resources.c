@@ -117,7 +117,7 @@ offset_of(const Reader *r, uint64_t address)
 	return 0;
 }
 
-/* Whether s names text that ends in a 0 before the file does. */
+/* Whether the text and a 0 behind it stand at offset. */
 static bool
 is_name(const Reader *r, uint64_t offset, const char *text, size_t length)
 {
@@ -217,6 +217,7 @@ read_args(Reader *r, Msg *m, Resources *k)
 	ResourceArg *args = arena_array(r->arena, n, sizeof *args);
 
 	k->args = args;
+	k->n_args = 0;
 	for (; n > 0 && !m->bad; n--)
 		k->n_args += read_arg(m, &args[k->n_args]);
 }
