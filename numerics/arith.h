@@ -375,7 +375,7 @@ ig_tanh(float x)
 }
 
 /* 0.5*x*(1 + tanh(z/2)), which is x * sigmoid(z), with
- * z = 2*sqrt(2/pi)*(x + 0.044715*x^3).  197 ulp, far in the negative tail;
+ * z = 2*sqrt(2/pi)*(x + 0.044715*x^3).  213 ulp, far in the negative tail;
  * see docs/numerics.md. */
 IG_FN float
 ig_gelu(float x)
