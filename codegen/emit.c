@@ -95,6 +95,14 @@ is_written(const Kernel *k, const Arg *a)
 	       (a->kind == ARG_BUFFER && in_region(k, a->node));
 }
 
+/* Whether a kernel's body reads its parameter s. */
+static bool
+uses_step(const char *body)
+{
+	return strstr(body, " s->") || strstr(body, "(s->") ||
+	       strstr(body, ", s)") || strstr(body, "(s)");
+}
+
 /* Everything behind the kernel's name. */
 static const char *
 finish_text(Kernel *k)
@@ -107,7 +115,7 @@ finish_text(Kernel *k)
 		text_line(&t, "\t%s%s *%s = arg[%u];",
 		    is_written(k, &k->args[i]) ? "" : "const ",
 		    arg_type(&k->args[i]), k->args[i].name, i);
-	text_line(&t, "\t(void)s;\n");
+	text_line(&t, uses_step(k->body.at) ? "" : "\t(void)s;\n");
 	text_add(&t, "%s}\n", k->body.at);
 	return t.at;
 }

@@ -80,8 +80,6 @@ bool is_output(const Kernel *k, const Node *n);
  * and returns its name. n may be a view, a weight, a stored value or one of
  * the region (an array then, or where it is stored). */
 const char *value_ref(Kernel *k, const Scope *s, Node *n);
-/* Forgets what was declared, at the end of a scope. */
-void scope_end(Kernel *k);
 /* Elements of n's row that s covers; of a vector, all. */
 uint64_t scope_width(const Scope *s, Node *n);
 
@@ -152,8 +150,8 @@ typedef struct Launch {
 	Grid grid;
 	const Arg *args;
 	uint32_t n_args;
-	const char
-	    *ops; /* the region's ops in the kernel's names, a line each */
+	/* The region's ops in the kernel's names, a line each. */
+	const char *ops;
 } Launch;
 
 typedef struct Emitted {

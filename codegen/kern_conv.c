@@ -87,8 +87,11 @@ emit_slice(Kernel *k, Node *norm, Node *silu)
 	else
 		text_open(&k->body, "if (c0 >= %llu && c0 < %llu)",
 		    (ull)v.offset, (ull)(v.offset + v.count));
-	text_line(&k->body, "const uint32_t head = c0 / %llu - %llu;", head,
-	    (ull)v.offset / head);
+	if (v.offset == 0)
+		text_line(&k->body, "const uint32_t head = c0 / %llu;", head);
+	else
+		text_line(&k->body, "const uint32_t head = c0 / %llu - %llu;",
+		    head, (ull)v.offset / head);
 	bind_value(k, norm->in[0], value_name(k, silu));
 	emit_row_op(k, &s, norm);
 	for (uint32_t i = 0; i < k->r->n_ops; i++)

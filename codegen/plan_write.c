@@ -8,6 +8,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "output.h"
+
 static const size_t sizes[] = {
 #define SECTION(NAME, element) sizeof(element),
     PLAN_SECTIONS(SECTION)
@@ -319,10 +321,13 @@ bool
 pw_write(PlanWriter *pw, const char *path, char *why)
 {
 	size_t size = strlen(path) + 32;
-	char *temp = malloc(size);
+	char *temp;
 	int fd;
 	bool ok;
 
+	if (!output_allowed(path, why, PLAN_WHY))
+		return false;
+	temp = malloc(size);
 	if (!temp)
 		no_memory();
 	fd = open_beside(path, temp, size);

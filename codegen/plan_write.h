@@ -40,8 +40,8 @@ uint64_t pw_blob(PlanWriter *pw, PlanSectionKind kind, const void *bytes,
 /* The whole file; owned by pw, valid until the next call with pw. */
 const unsigned char *pw_bytes(PlanWriter *pw, size_t *n);
 /* Writes the file under a temporary name beside path, then renames it: path is
- * either as before or whole. On failure the sentence is in why (PLAN_WHY
- * bytes) and no file is left behind. */
+ * either as before or whole, and a regular file. On failure the sentence is in
+ * why (PLAN_WHY bytes) and no file is left behind. */
 bool pw_write(PlanWriter *pw, const char *path, char *why);
 
 #endif

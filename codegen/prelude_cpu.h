@@ -89,15 +89,6 @@ ig_load_bf16x8(const void *p)
 	    _mm256_slli_epi32(_mm256_cvtepu16_epi32(v), 16));
 }
 
-/* ig_to_bf16 of 8 values. */
-IG_IN void
-ig_store_bf16x8(uint16_t *out, f32x8 x)
-{
-	IG_UNROLL
-	for (int i = 0; i < 8; i++)
-		out[i] = ig_to_bf16(x[i]);
-}
-
 /* ---- row sums ---- */
 
 /* The neighbour sums of 4 vectors, in order. */

@@ -126,8 +126,8 @@ ig_shuffle_xor(uint32_t value, uint32_t mask)
 	uint32_t out;
 
 	asm volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;"
-			 : "=r"(out)
-			 : "r"(value), "r"(mask));
+		     : "=r"(out)
+		     : "r"(value), "r"(mask));
 	return out;
 #endif
 }
@@ -142,8 +142,8 @@ ig_dot4(int32_t a, int32_t b, int32_t c)
 	int32_t out;
 
 	asm("dp4a.s32.s32 %0, %1, %2, %3;"
-		: "=r"(out)
-		: "r"(a), "r"(b), "r"(c));
+	    : "=r"(out)
+	    : "r"(a), "r"(b), "r"(c));
 	return out;
 #elif defined(__GFX11__) || defined(__GFX12__)
 	return __builtin_amdgcn_sudot4(true, a, true, b, c, false);
@@ -191,9 +191,9 @@ ig_count(uint32_t *counter, uint32_t last)
 	uint32_t before;
 
 	asm volatile("atom.acq_rel.gpu.inc.u32 %0, [%1], %2;"
-			 : "=r"(before)
-			 : "l"(counter), "r"(last)
-			 : "memory");
+		     : "=r"(before)
+		     : "l"(counter), "r"(last)
+		     : "memory");
 	return before;
 #endif
 }

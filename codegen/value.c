@@ -277,9 +277,3 @@ bind_value(Kernel *k, Node *n, const char *name)
 	k->names[n->id] = name;
 	k->declared[n->id] = true;
 }
-
-void
-scope_end(Kernel *k)
-{
-	memset(k->declared, 0, k->l->graph->count * sizeof *k->declared);
-}

@@ -14,8 +14,8 @@ enum {
 	EXIT_USAGE = 2,
 	EXIT_NO_KERNEL = 3, /* an op has none on the target */
 	EXIT_NO_ROOM = 4,   /* check found that it does not fit */
-	EXIT_DIFFERS = 5, /* verify found a difference */
-	EXIT_OURS = 70, /* a fault of Ingot itself */
+	EXIT_DIFFERS = 5,   /* verify found a difference */
+	EXIT_OURS = 70,     /* a fault of Ingot itself */
 	EXIT_INTERRUPTED = 130
 };
 

@@ -1,14 +1,15 @@
 /* ingot compile */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "open.h"
 
-/* NAME.plan for a checkpoint called NAME or NAME.gguf, in this folder. From
+/* NAME.plan for a file or folder called NAME or NAME.gguf, in this folder. From
  * malloc. */
 static char *
-default_path(const char *checkpoint)
+name_of_plan(const char *checkpoint)
 {
 	size_t n = strlen(checkpoint), start;
 	char *path;
@@ -25,6 +26,25 @@ default_path(const char *checkpoint)
 	path = malloc(n + sizeof ".plan");
 	if (path)
 		sprintf(path, "%.*s.plan", (int)n, checkpoint);
+	return path;
+}
+
+/* The same from a path that may end in . or .., which is no name. */
+static char *
+default_path(const char *checkpoint)
+{
+	size_t n = strlen(checkpoint), end;
+	char *real = NULL, *path;
+
+	while (n > 1 && checkpoint[n - 1] == '/')
+		n--;
+	end = n;
+	while (end > 0 && checkpoint[end - 1] == '.')
+		end--;
+	if (n - end <= 2 && (end == 0 || checkpoint[end - 1] == '/'))
+		real = realpath(checkpoint, NULL);
+	path = name_of_plan(real ? real : checkpoint);
+	free(real);
 	return path;
 }
 
@@ -58,6 +78,8 @@ cmd_compile(const Options *o)
 	if (!path)
 		return user_error("no memory");
 	code = compile_options(o, &co);
+	if (!code)
+		code = open_output(o, path);
 	if (!code)
 		code = compile_checkpoint(
 		    &co, o->operand[0], true, path, NULL, NULL);

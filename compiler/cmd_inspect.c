@@ -268,11 +268,14 @@ print_source(const Inspect *in)
 static int
 draw(const Inspect *in)
 {
+	int code;
+
 	if (in->last - in->first != 1)
 		return user_error("--graph draws one target: the plan has %u, "
 				  "choose with --target",
 		    in->last - in->first);
-	return plan_graph(in->p, in->first, in->o->graph);
+	code = open_output(in->o, in->o->graph);
+	return code ? code : plan_graph(in->p, in->first, in->o->graph);
 }
 
 static int

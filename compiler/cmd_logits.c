@@ -50,6 +50,7 @@ static int
 check_usage(Logits *l)
 {
 	const Options *o = l->o;
+	int code;
 
 	if (o->tokens.count == 0)
 		return usage_error(o, "logits needs --tokens IDS");
@@ -59,6 +60,11 @@ check_usage(Logits *l)
 			     strcmp(o->device, "oracle") != 0))
 		return usage_error(
 		    o, "--hidden needs --device oracle and one --tokens");
+	if (file_kind(o->output) != FILE_FOLDER) {
+		code = open_output(o, o->output);
+		if (code)
+			return code;
+	}
 	return open_check(o, &l->checkpoint);
 }
 
@@ -299,16 +305,18 @@ start_file(Logits *l, Prompt *p)
 	uint32_t vocab = ingot_model_get_info(l->m.model).vocab;
 	char name[24], why[NPY_WHY];
 	char *path;
-	bool ok;
+	int code;
 
 	snprintf(name, sizeof name, "%zu", (size_t)(p - l->prompts));
 	path = into_folder(l) ? npy_path(l->o->output, name)
 			      : strdup(l->o->output);
 	if (!path)
 		return user_error("no memory");
-	ok = npy_create(&p->file, path, p->ids.count, vocab, why);
+	code = open_output(l->o, path);
+	if (!code && !npy_create(&p->file, path, p->ids.count, vocab, why))
+		code = failed(why);
 	free(path);
-	return ok ? EXIT_DONE : failed(why);
+	return code;
 }
 
 /* Writes the rows of p that start at row of the last step. */

@@ -10,12 +10,12 @@
 
 enum { WHY_BYTES = 512, FILE_TEXT = 64 };
 
-/* Limits on a model file: guards against mistakes, not against malice (what
- * one pattern does inside string.find, or a table that is its own __call, is
- * not counted). */
+/* Limits on a model file: guards against mistakes, not against malice. */
+#define MAX_ALLOCATED ((uint64_t)4 << 30) /* bytes, those freed too */
 enum {
-	MAX_STEPS = 50000000,           /* Lua instructions */
+	MAX_STEPS = 50000000,           /* instructions and their like in C */
 	MAX_MEMORY = 256 * 1024 * 1024, /* bytes held by Lua */
+	MAX_ARGUMENTS = 250,           /* of a call */
 	MAX_NODES = 1 << 20,
 	MAX_WEIGHTS = 1 << 14,
 	MAX_IGNORED = 1 << 12,
@@ -32,9 +32,10 @@ typedef struct Front {
 	const char *folder; /* where libraries are looked for first, or NULL */
 	const char **ignored; /* beginnings of names */
 	size_t n_ignored;
-	size_t n_pieces; /* of weights so far */
-	size_t memory;   /* bytes held by Lua */
-	long steps;
+	size_t n_pieces;    /* of weights so far */
+	size_t memory;      /* bytes held by Lua */
+	uint64_t allocated; /* bytes, those freed too */
+	int64_t steps;
 } Front;
 
 Front *front_of(lua_State *L);

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../codegen/output.h"
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files are so");
 
 static const char magic[6] = "\x93NUMPY";
@@ -59,6 +61,9 @@ npy_create(Npy *f, const char *path, uint64_t rows, uint64_t columns, char *why)
 {
 	size_t room = strlen(path) + 32;
 
+	*f = (Npy){0};
+	if (!output_allowed(path, why, NPY_WHY))
+		return false;
 	*f = (Npy){.path = strdup(path),
 	    .temporary = malloc(room),
 	    .columns = columns};

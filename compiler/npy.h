@@ -18,7 +18,8 @@ typedef struct Npy {
 } Npy;
 
 /* Starts path as f32 [rows, columns]. False and a sentence in why (NPY_WHY
- * bytes), here and below, when the system refuses; nothing is then left. */
+ * bytes), here and below, when the system refuses, or path is a link, a folder
+ * or a device; nothing is then left. */
 bool npy_create(
     Npy *f, const char *path, uint64_t rows, uint64_t columns, char *why);
 /* Appends rows; exactly as many as npy_create was told must come in all. */

@@ -1,8 +1,11 @@
 #include "open.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
+#include "../codegen/output.h"
 #include "../lower/lower.h"
 #include "../runtime/mapping.h"
 #include "suggest.h"
@@ -127,22 +130,32 @@ compile_checkpoint(const CompileOptions *o, const char *checkpoint,
 
 /* ---- plans ---- */
 
-static bool
-is_plan(const char *path)
+/* Tells a plan from a checkpoint by its first bytes. */
+static int
+recognise(const char *path, bool *plan)
 {
-	char magic[8];
-	FILE *in;
-	bool yes;
+	char magic[8] = {0};
+	struct stat st;
+	FILE *in = NULL;
 
-	if (file_kind(path) != FILE_REGULAR) /* a FIFO would keep us waiting */
-		return false;
-	in = fopen(path, "rb");
-	if (!in)
-		return false;
-	yes = fread(magic, 1, sizeof magic, in) == sizeof magic &&
-	      memcmp(magic, PLAN_MAGIC, sizeof magic) == 0;
-	fclose(in);
-	return yes;
+	*plan = false;
+	if (stat(path, &st) != 0)
+		return user_error(
+		    "cannot open %.300s: %s", path, strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return EXIT_DONE;
+	if (S_ISREG(st.st_mode)) { /* a FIFO would keep us waiting */
+		in = fopen(path, "rb");
+		if (!in)
+			return user_error(
+			    "cannot open %.300s: %s", path, strerror(errno));
+		*plan = fread(magic, 1, sizeof magic, in) == sizeof magic &&
+			memcmp(magic, PLAN_MAGIC, sizeof magic) == 0;
+		fclose(in);
+	}
+	if (*plan || memcmp(magic, "GGUF", 4) == 0)
+		return EXIT_DONE;
+	return user_error("%.300s is neither a plan nor a checkpoint", path);
 }
 
 static bool
@@ -187,9 +200,13 @@ open_plan(const Options *o, Opened *out)
 	const char *fixed = options_of_compile(o);
 	char why[OPTIONS_WHY];
 	Error e;
+	bool plan;
+	int code = recognise(o->operand[0], &plan);
 
 	*out = (Opened){0};
-	if (!is_plan(o->operand[0]))
+	if (code)
+		return code;
+	if (!plan)
 		return compile_here(o, out);
 	if (fixed) {
 		snprintf(why, sizeof why,
@@ -201,6 +218,41 @@ open_plan(const Options *o, Opened *out)
 	if (ingot_plan_open(o->operand[0], &out->plan, &e))
 		return library_error(&e);
 	return EXIT_DONE;
+}
+
+/* ---- results ---- */
+
+static bool
+is_same_file(const struct stat *st, const char *path)
+{
+	struct stat other;
+
+	return path && stat(path, &other) == 0 && other.st_dev == st->st_dev &&
+	       other.st_ino == st->st_ino;
+}
+
+int
+open_output(const Options *o, const char *path)
+{
+	char why[OPTIONS_WHY];
+	struct stat st;
+	bool input;
+	size_t i;
+
+	if (path[0] == '\0')
+		return usage_error(o, "the name of the file to write is empty");
+	if (!output_allowed(path, why, sizeof why))
+		return user_error("%s", why);
+	if (stat(path, &st) != 0)
+		return EXIT_DONE;
+	input = is_same_file(&st, o->operand[0]) ||
+		is_same_file(&st, o->weights) || is_same_file(&st, o->model);
+	for (i = 0; i < o->tokens.count && !input; i++)
+		input = is_same_file(&st, o->tokens.at[i]);
+	return input ? user_error("cannot write %.300s: it is what the command "
+				  "reads",
+			   path)
+		     : EXIT_DONE;
 }
 
 /* ---- models ---- */
@@ -226,8 +278,11 @@ check_device(const Options *o)
 int
 open_check(const Options *o, const char **checkpoint)
 {
-	bool plan = is_plan(o->operand[0]);
+	bool plan;
+	int code = recognise(o->operand[0], &plan);
 
+	if (code)
+		return code;
 	*checkpoint = plan ? o->weights : o->operand[0];
 	if (plan && !o->weights)
 		return usage_error(o, "a plan needs --weights CHECKPOINT");

@@ -17,11 +17,12 @@ typedef struct Opened {
  * is to be closed in both cases. */
 
 /* Whether operand 0, --weights and --device go together; *checkpoint is where
- * the weights are. Opens nothing, so that what depends on the checkpoint alone
- * can fail before the work of loading. */
+ * the weights are. Looks at the first bytes of operand 0 and opens nothing
+ * else, so that what depends on the checkpoint alone can fail before the work
+ * of loading. */
 int open_check(const Options *o, const char **checkpoint);
-/* The plan that operand 0 names: recognised by its first bytes, everything
- * else is a checkpoint and compiled in memory. */
+/* The plan that operand 0 names: recognised by its first bytes. A checkpoint,
+ * which is a folder or has those of GGUF, is compiled in memory. */
 int open_plan(const Options *o, Opened *out);
 /* The plan and its weights on o->device; open_check has passed. watch, which
  * may be NULL, is for the oracle alone. */
@@ -32,6 +33,10 @@ void open_close(Opened *out);
 uint32_t open_ctx(const Options *o, const Opened *m);
 int open_session(
     const Opened *m, const ingot_session_options *so, ingot_session **out);
+
+/* Whether a result can go to path: a name that is free or that of a regular
+ * file, and of none that the command reads. */
+int open_output(const Options *o, const char *path);
 
 /* EXIT_DONE, or EXIT_USAGE after a sentence when the first length bytes of name
  * are no target. */

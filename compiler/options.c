@@ -245,7 +245,7 @@ set_option(const OptionInfo *o, Options *to, const char *value, char *why)
 
 /* ---- words ---- */
 
-/* The option that word is: all of it, or "--name=value". *value is then what
+/* The option that word is: all of it, or "name=value". *value is then what
  * is joined to it, else NULL. */
 static const OptionInfo *
 find_option(Command c, const char *word, const char **value)
@@ -255,14 +255,11 @@ find_option(Command c, const char *word, const char **value)
 	for (i = 0; i < OPTION_COUNT; i++) {
 		const OptionInfo *o = &options[i];
 		size_t n = strlen(o->spelling);
-		bool joined =
-		    n > 2 && word[0] && strlen(word) > n && word[n] == '=';
-
 		if (!(o->commands & 1u << c) ||
 		    strncmp(o->spelling, word, n) != 0 ||
-		    (word[n] != '\0' && !joined))
+		    (word[n] != '\0' && word[n] != '='))
 			continue;
-		*value = joined ? word + n + 1 : NULL;
+		*value = word[n] ? word + n + 1 : NULL;
 		return o;
 	}
 	return NULL;

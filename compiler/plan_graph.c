@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../codegen/output.h"
 #include "cli.h"
 #include "plan_json.h"
 
@@ -151,10 +152,13 @@ int
 plan_graph(const Plan *p, uint32_t target, const char *path)
 {
 	size_t room = strlen(path) + 32;
-	char *temp = malloc(room);
+	char *temp, why[512];
 	FILE *probe;
 	int code;
 
+	if (!output_allowed(path, why, sizeof why))
+		return user_error("%s", why);
+	temp = malloc(room);
 	if (!temp)
 		return user_error("no memory");
 	snprintf(temp, room, "%s.tmp%ld", path, (long)getpid());

@@ -13,6 +13,7 @@
 enum { STEP_CHUNK = 100000, MAX_SOURCE = 1 << 20 };
 
 static const char loaded_key[] = "ingot.loaded";
+static const char costs_key[] = "ingot.costs";
 
 Front *
 front_of(lua_State *L)
@@ -43,7 +44,7 @@ front_place(lua_State *L, Level level)
 	lua_Debug ar;
 	int i;
 
-	for (i = 1; lua_line(L, i, &ar); i++) {
+	for (i = 0; lua_line(L, i, &ar); i++) {
 		if (ar.currentline <= 0)
 			continue;
 		if (at.line != 0 && strcmp(at.file, ar.short_src) == 0)
@@ -90,27 +91,236 @@ allocate(void *user, void *p, size_t old, size_t size)
 		f->memory -= old;
 		return NULL;
 	}
-	if (size > old && size - old > MAX_MEMORY - f->memory)
+	if (size > old && (size - old > MAX_MEMORY - f->memory ||
+			      f->allocated > MAX_ALLOCATED))
 		return NULL;
 	q = realloc(p, size);
-	if (q != NULL)
-		f->memory += size - old;
+	if (q == NULL)
+		return NULL;
+	f->memory += size - old;
+	if (size > old)
+		f->allocated += size - old;
 	return q;
 }
 
 static void
-count_steps(lua_State *L, lua_Debug *ar)
+charge(lua_State *L, double steps)
 {
 	Front *f = front_of(L);
 
-	f->steps += STEP_CHUNK;
-	if (f->steps < MAX_STEPS)
+	if (steps < (double)(MAX_STEPS - f->steps)) {
+		f->steps += (int64_t)steps;
 		return;
-	lua_getinfo(L, "Sl", ar);
-	lua_pushfstring(L,
-	    "%s:%d: the model has run %d million steps without an end",
-	    ar->short_src, ar->currentline, MAX_STEPS / 1000000);
-	lua_error(L);
+	}
+	f->steps = MAX_STEPS;
+	front_error(L, LEVEL_CALLER,
+	    "the model has run %d million steps without an end",
+	    MAX_STEPS / 1000000);
+}
+
+/* Lua counts no step inside a library function, so a call that may loop there
+ * is charged before it runs; and addresses, which change from run to run, must
+ * not become text. */
+typedef enum Cost {
+	COST_NONE,
+	COST_PATTERN, /* what the worst backtracking takes */
+	COST_LENGTH,  /* of the string or table */
+	COST_SHIFT,   /* the same, when there is a position */
+	COST_SHIFTED, /* the same, with one argument less */
+	COST_SORT,
+	COST_UNPACK,
+	COST_TEXT,  /* no address in the text of any argument */
+	COST_ERROR, /* the argument is a sentence */
+	COST_INPUT  /* the argument is an input of a graph */
+} Cost;
+
+static const struct {
+	const char *library, *function;
+	Cost cost;
+} costs[] = {{"string", "find", COST_PATTERN},
+    {"string", "match", COST_PATTERN}, {"string", "gmatch", COST_PATTERN},
+    {"string", "gsub", COST_PATTERN}, {"string", "byte", COST_LENGTH},
+    {"string", "unpack", COST_LENGTH}, {"table", "concat", COST_LENGTH},
+    {"table", "insert", COST_SHIFT}, {"table", "remove", COST_SHIFTED},
+    {"table", "sort", COST_SORT}, {"table", "unpack", COST_UNPACK},
+    {"_G", "tostring", COST_TEXT}, {"string", "format", COST_TEXT},
+    {"_G", "error", COST_ERROR}, {"_G", "input", COST_INPUT}};
+
+/* Pushes argument i of the function being called, if it has that many. */
+static bool
+argument(lua_State *L, lua_Debug *ar, int i)
+{
+	return lua_getlocal(L, ar, i) != NULL;
+}
+
+static double
+length_of(lua_State *L, lua_Debug *ar, int i)
+{
+	double n = 0;
+
+	if (argument(L, ar, i)) {
+		n = (double)lua_rawlen(L, -1);
+		lua_pop(L, 1);
+	}
+	return n;
+}
+
+/* Each repetition may try every length at every length of those before it,
+ * from every start. A ] or % that makes one a plain character is not looked
+ * at: that charges too much. */
+static double
+pattern_steps(lua_State *L, lua_Debug *ar)
+{
+	double n = length_of(L, ar, 1) + 2, steps = n;
+	size_t length, i;
+	const char *s;
+
+	if (!argument(L, ar, 2))
+		return 1;
+	s = lua_type(L, -1) == LUA_TSTRING ? lua_tolstring(L, -1, &length)
+					   : NULL;
+	for (i = 0; s != NULL && i < length; i++)
+		if (strchr("*+-?", s[i]) != NULL ||
+		    (i > 0 && s[i - 1] == '%' &&
+			strchr("b123456789", s[i]) != NULL))
+			steps *= n;
+	if (s != NULL)
+		steps *= 1 + (double)(length / 8);
+	lua_pop(L, 1);
+	return steps;
+}
+
+static double
+unpack_steps(lua_State *L, lua_Debug *ar)
+{
+	double first = 1, last = length_of(L, ar, 1);
+
+	if (argument(L, ar, 2)) {
+		first = lua_isnil(L, -1) ? 1 : (double)lua_tonumber(L, -1);
+		lua_pop(L, 1);
+	}
+	if (argument(L, ar, 3)) {
+		last = lua_isnil(L, -1) ? last : (double)lua_tonumber(L, -1);
+		lua_pop(L, 1);
+	}
+	return last > first ? last - first : 1;
+}
+
+static void
+check_text(lua_State *L, lua_Debug *ar)
+{
+	int i, type;
+
+	for (i = 1; argument(L, ar, i); lua_pop(L, 1), i++) {
+		type = lua_type(L, -1);
+		if (type != LUA_TTABLE && type != LUA_TFUNCTION)
+			continue;
+		if (luaL_getmetafield(L, -1, "__tostring") == LUA_TNIL)
+			front_error(L, LEVEL_CALLER,
+			    "a %s has no text: its address changes from run "
+			    "to run",
+			    lua_typename(L, type));
+		lua_pop(L, 1);
+	}
+}
+
+static void
+check_error(lua_State *L, lua_Debug *ar)
+{
+	int type = argument(L, ar, 1) ? lua_type(L, -1) : LUA_TNIL;
+
+	if (type != LUA_TSTRING)
+		front_error(L, LEVEL_CALLER,
+		    "the model raised a %s instead of a sentence",
+		    lua_typename(L, type));
+	lua_pop(L, 1);
+}
+
+static void
+check_input(lua_State *L, lua_Debug *ar)
+{
+	static const char *const inputs[] = {"tokens", "positions", "rows"};
+	char text[SUGGEST_TEXT];
+	Suggestion s;
+	size_t i;
+
+	if (!argument(L, ar, 1) || lua_type(L, -1) != LUA_TSTRING)
+		return;
+	suggest_start(&s, lua_tostring(L, -1));
+	for (i = 0; i < sizeof inputs / sizeof inputs[0]; i++) {
+		if (strcmp(s.word, inputs[i]) == 0)
+			return;
+		suggest_offer(&s, inputs[i]);
+	}
+	front_error(L, LEVEL_CALLER, "there is no input '%s'%s", s.word,
+	    suggest_text(&s, text));
+}
+
+static void
+check_call(lua_State *L, lua_Debug *ar, Cost cost)
+{
+	double n = length_of(L, ar, 1);
+
+	if (cost == COST_PATTERN)
+		charge(L, pattern_steps(L, ar));
+	else if (cost == COST_LENGTH ||
+		 (cost == COST_SHIFT && argument(L, ar, 3)) ||
+		 (cost == COST_SHIFTED && argument(L, ar, 2)))
+		charge(L, n);
+	else if (cost == COST_SORT)
+		charge(L, 16 * n);
+	else if (cost == COST_UNPACK)
+		charge(L, unpack_steps(L, ar));
+	else if (cost == COST_TEXT)
+		check_text(L, ar);
+	else if (cost == COST_ERROR)
+		check_error(L, ar);
+	else if (cost == COST_INPUT)
+		check_input(L, ar);
+}
+
+static void
+hook(lua_State *L, lua_Debug *ar)
+{
+	int top = lua_gettop(L);
+	Cost cost;
+
+	if (ar->event == LUA_HOOKCOUNT) {
+		charge(L, STEP_CHUNK);
+		return;
+	}
+	luaL_checkstack(L, 8, NULL);
+	lua_getinfo(L, "f", ar);
+	lua_getfield(L, LUA_REGISTRYINDEX, costs_key);
+	lua_pushvalue(L, -2);
+	lua_rawget(L, -2);
+	cost = (Cost)lua_tointeger(L, -1);
+	lua_settop(L, top);
+	/* Copying many takes one step. */
+	if (lua_getlocal(L, ar, -MAX_ARGUMENTS) != NULL)
+		front_error(L, LEVEL_CALLER,
+		    "a call has more than %d "
+		    "arguments",
+		    MAX_ARGUMENTS);
+	if (cost != COST_NONE)
+		check_call(L, ar, cost);
+	lua_settop(L, top);
+}
+
+static void
+set_costs(lua_State *L)
+{
+	size_t i;
+
+	lua_newtable(L);
+	for (i = 0; i < sizeof costs / sizeof costs[0]; i++) {
+		lua_getglobal(L, costs[i].library);
+		lua_getfield(L, -1, costs[i].function);
+		lua_pushinteger(L, costs[i].cost);
+		lua_rawset(L, -4);
+		lua_pop(L, 1);
+	}
+	lua_setfield(L, LUA_REGISTRYINDEX, costs_key);
 }
 
 /* ---- sources ---- */
@@ -180,6 +390,23 @@ library_name(const char *s, size_t length)
 	return n > 0 && s + n == end;
 }
 
+static noreturn void
+no_library(lua_State *L, const char *name)
+{
+	const EmbeddedFile *e;
+	char text[SUGGEST_TEXT];
+	const char *known;
+	Suggestion s;
+
+	suggest_start(&s, name);
+	for (e = embedded_models; e->name != NULL; e++) {
+		known = luaL_gsub(L, e->name, ".lua", "");
+		suggest_offer(&s, luaL_gsub(L, known, "/", "."));
+	}
+	front_error(L, LEVEL_CALLER, "there is no library '%s'%s", name,
+	    suggest_text(&s, text));
+}
+
 static void
 load_library(lua_State *L, const char *name)
 {
@@ -191,7 +418,7 @@ load_library(lua_State *L, const char *name)
 	    sandbox_file(L, lua_pushfstring(L, "%s/%s", folder, file)))
 		return;
 	if (!sandbox_embedded(L, file))
-		front_error(L, LEVEL_CALLER, "there is no library '%s'", name);
+		no_library(L, name);
 }
 
 /* require(name): what library name returned, run on first use. */
@@ -262,10 +489,15 @@ strict(lua_State *L)
 	luaL_checktype(L, 1, LUA_TTABLE);
 	luaL_checkstring(L, 2);
 	lua_settop(L, 2);
-	lua_createtable(L, 0, 1);
+	if (lua_getmetatable(L, 1))
+		front_error(L, LEVEL_CALLER,
+		    "strict: the table has a metatable already");
+	lua_createtable(L, 0, 2);
 	lua_insert(L, 2);
 	lua_pushcclosure(L, unknown_key, 1);
 	lua_setfield(L, 2, "__index");
+	lua_pushboolean(L, 0);
+	lua_setfield(L, 2, "__metatable");
 	lua_setmetatable(L, 1);
 	return 1;
 }
@@ -288,18 +520,115 @@ blame(lua_State *L)
 	front_error(L, LEVEL_OUTSIDE, "%s%s", sentence, text);
 }
 
-/* Lua's own, but for finalizers: the step limit does not reach them. */
+/* Lua's own, but the table gets a copy, once: what setmetatable refuses cannot
+ * come later, and strict tables stay so. getmetatable returns the original. */
 static int
 set_metatable(lua_State *L)
 {
+	static const char *const refused[][2] = {{"__gc", "finalizers"},
+	    {"__len", "lengths of its own"},
+	    {"__call", "tables that are called"},
+	    {"__name", "type names of its own"},
+	    {"__pairs", "traversals of its own"}};
+	size_t i;
+
 	luaL_checktype(L, 1, LUA_TTABLE);
 	luaL_checktype(L, 2, LUA_TTABLE);
-	if (lua_getfield(L, 2, "__gc") != LUA_TNIL)
-		front_error(L, LEVEL_CALLER, "a model has no finalizers");
 	lua_settop(L, 2);
+	if (lua_getmetatable(L, 1))
+		front_error(L, LEVEL_CALLER,
+		    "setmetatable: the metatable of this table is protected");
+	for (i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+		lua_pushstring(L, refused[i][0]);
+		if (lua_rawget(L, 2) != LUA_TNIL)
+			front_error(L, LEVEL_CALLER, "a model has no %s (%s)",
+			    refused[i][1], refused[i][0]);
+		lua_pop(L, 1);
+	}
+	lua_newtable(L);
+	for (lua_pushnil(L); lua_next(L, 2);) {
+		lua_pushvalue(L, -2);
+		lua_insert(L, -2);
+		lua_rawset(L, 3);
+	}
+	if (lua_getfield(L, 3, "__metatable") == LUA_TNIL) {
+		lua_pushvalue(L, 2);
+		lua_setfield(L, 3, "__metatable");
+	}
+	lua_settop(L, 3);
 	lua_setmetatable(L, 1);
+	lua_settop(L, 1);
 	return 1;
 }
+
+/* ---- pairs ---- */
+
+/* Numbers, then strings, then booleans: an order of no process's own. */
+static int
+key_before(lua_State *L)
+{
+	int a = lua_type(L, 1), b = lua_type(L, 2);
+	static const int rank[] = {
+	    [LUA_TNUMBER] = 0, [LUA_TSTRING] = 1, [LUA_TBOOLEAN] = 2};
+
+	if (a != b)
+		lua_pushboolean(L, rank[a] < rank[b]);
+	else if (a == LUA_TBOOLEAN)
+		lua_pushboolean(L, !lua_toboolean(L, 1) && lua_toboolean(L, 2));
+	else
+		lua_pushboolean(L, lua_compare(L, 1, 2, LUA_OPLT));
+	return 1;
+}
+
+/* Upvalues: the table, its keys in order, how many of them are done. */
+static int
+next_pair(lua_State *L)
+{
+	lua_Integer i = lua_tointeger(L, lua_upvalueindex(3));
+
+	while (lua_rawgeti(L, lua_upvalueindex(2), ++i) != LUA_TNIL) {
+		lua_pushvalue(L, -1);
+		if (lua_rawget(L, lua_upvalueindex(1)) != LUA_TNIL) {
+			lua_pushinteger(L, i);
+			lua_replace(L, lua_upvalueindex(3));
+			return 2;
+		}
+		lua_pop(L, 2);
+	}
+	return 1;
+}
+
+/* pairs(table): a loop over the keys it has now, in order. Upvalue: sort. */
+static int
+sorted_pairs(lua_State *L)
+{
+	lua_Integer n = 0;
+	int type;
+
+	luaL_checktype(L, 1, LUA_TTABLE);
+	lua_settop(L, 1);
+	lua_newtable(L);
+	for (lua_pushnil(L); lua_next(L, 1); lua_pop(L, 1)) {
+		type = lua_type(L, -2);
+		if (type != LUA_TNUMBER && type != LUA_TSTRING &&
+		    type != LUA_TBOOLEAN)
+			front_error(L, LEVEL_CALLER,
+			    "pairs: a key is a %s, which has no order",
+			    lua_typename(L, type));
+		lua_pushvalue(L, -2);
+		lua_rawseti(L, 2, ++n);
+	}
+	charge(L, (double)n);
+	lua_pushvalue(L, lua_upvalueindex(1));
+	lua_pushvalue(L, 2);
+	lua_pushcfunction(L, key_before);
+	lua_call(L, 2, 0);
+	lua_pushinteger(L, 0);
+	lua_pushcclosure(L, next_pair, 3);
+	return 1;
+}
+
+/* ---- libraries ---- */
 
 static int
 print_to_stderr(lua_State *L)
@@ -315,15 +644,16 @@ print_to_stderr(lua_State *L)
 	return 0;
 }
 
-/* pcall would catch the step limit; the last three loop where it does not
- * see. */
+/* pcall would catch the step limit; string.rep and table.move loop where it
+ * does not see; next and random differ from run to run. */
 static void
 remove_functions(lua_State *L)
 {
 	static const char *const names[][2] = {{"_G", "load"},
 	    {"_G", "loadfile"}, {"_G", "dofile"}, {"_G", "collectgarbage"},
 	    {"_G", "pcall"}, {"_G", "xpcall"}, {"_G", "warn"},
-	    {"string", "dump"}, {"string", "rep"}, {"table", "move"}};
+	    {"string", "dump"}, {"string", "rep"}, {"table", "move"},
+	    {"_G", "next"}, {"math", "random"}, {"math", "randomseed"}};
 	size_t i;
 
 	for (i = 0; i < sizeof names / sizeof names[0]; i++) {
@@ -350,6 +680,32 @@ close_globals(lua_State *L)
 	lua_pop(L, 1);
 }
 
+/* Makes the tables of the sandbox strict, and sorts pairs. */
+static void
+close_libraries(lua_State *L)
+{
+	static const char *const what[][2] = {{"string", "function of string"},
+	    {"table", "function of table"}, {"math", "function of math"},
+	    {"checkpoint", "field of checkpoint"}};
+	size_t i;
+
+	lua_getglobal(L, "table");
+	lua_getfield(L, -1, "sort");
+	lua_pushcclosure(L, sorted_pairs, 1);
+	lua_setglobal(L, "pairs");
+	for (i = 0; i < sizeof what / sizeof what[0]; i++) {
+		lua_pushcfunction(L, strict);
+		lua_getglobal(L, what[i][0]);
+		lua_pushstring(L, what[i][1]);
+		lua_call(L, 2, 0);
+	}
+	lua_pushliteral(L, "");
+	lua_getmetatable(L, -1);
+	lua_pushboolean(L, 0);
+	lua_setfield(L, -2, "__metatable");
+	lua_pop(L, 3);
+}
+
 static int
 open_all(lua_State *L)
 {
@@ -373,6 +729,8 @@ open_all(lua_State *L)
 	lua_setfield(L, LUA_REGISTRYINDEX, loaded_key);
 	builder_open(L);
 	weights_open(L);
+	set_costs(L);
+	close_libraries(L);
 	close_globals(L);
 	return 0;
 }
@@ -390,6 +748,6 @@ sandbox_new(Front *f)
 		lua_close(L);
 		return NULL;
 	}
-	lua_sethook(L, count_steps, LUA_MASKCOUNT, STEP_CHUNK);
+	lua_sethook(L, hook, LUA_MASKCOUNT | LUA_MASKCALL, STEP_CHUNK);
 	return L;
 }

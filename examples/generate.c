@@ -37,17 +37,21 @@ open_all(Run *r, const char *plan, const char *checkpoint)
 	return s;
 }
 
-/* No text has more tokens than bytes. */
+/* A first call asks how many tokens there are: they can be more than bytes. */
 static ingot_status
 encode(Run *r, const char *text)
 {
-	size_t n = strlen(text);
+	size_t length = strlen(text), n;
+	ingot_status s =
+	    ingot_encode(r->tokens, text, length, 1, NULL, 0, &n, &r->err);
 
-	r->prompt = calloc(n + 1, sizeof *r->prompt);
+	if (s)
+		return s;
+	r->prompt = calloc(n, sizeof *r->prompt);
 	if (!r->prompt)
 		return INGOT_NO_MEMORY;
 	return ingot_encode(
-	    r->tokens, text, n, 1, r->prompt, n + 1, &r->n_prompt, &r->err);
+	    r->tokens, text, length, 1, r->prompt, n, &r->n_prompt, &r->err);
 }
 
 /* One step with the logits after its last token. */
@@ -92,14 +96,35 @@ generate(Run *r, long count)
 	return s == INGOT_FULL ? INGOT_OK : s; /* the context ended */
 }
 
+/* What is wrong with the arguments, or NULL; *count is TOKENS. */
+static const char *
+read_arguments(int argc, char **argv, long *count)
+{
+	char *end;
+
+	if (argc < 4 || argc > 5)
+		return "generate PLAN CHECKPOINT PROMPT [TOKENS]";
+	if (argv[3][0] == '\0')
+		return "generate: the prompt is empty: give it some text";
+	*count = 64;
+	if (argc == 4)
+		return NULL;
+	*count = strtol(argv[4], &end, 10);
+	if (end == argv[4] || *end != '\0' || *count < 0)
+		return "generate: TOKENS must be a whole number, 0 or more";
+	return NULL;
+}
+
 int
 main(int argc, char **argv)
 {
 	Run r = {0};
 	ingot_status s;
+	long count;
+	const char *wrong = read_arguments(argc, argv, &count);
 
-	if (argc < 4) {
-		fprintf(stderr, "generate PLAN CHECKPOINT PROMPT [TOKENS]\n");
+	if (wrong) {
+		fprintf(stderr, "%s\n", wrong);
 		return 2;
 	}
 	s = open_all(&r, argv[1], argv[2]);
@@ -108,7 +133,7 @@ main(int argc, char **argv)
 	if (!s)
 		s = prefill(&r);
 	if (!s)
-		s = generate(&r, argc > 4 ? atol(argv[4]) : 64);
+		s = generate(&r, count);
 	putchar('\n');
 	if (s)
 		fprintf(stderr, "generate: %s\n",

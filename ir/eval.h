@@ -29,8 +29,8 @@ typedef struct EvalOptions {
 	/* Called after each node but states and appends with its value, when
 	 * not NULL; rows is what its symbolic axis came to (the product of all
 	 * axes for others). */
-	void (*watch)(void *user, const Node *n, const void *value,
-	    uint64_t rows);
+	void (*watch)(
+	    void *user, const Node *n, const void *value, uint64_t rows);
 	void *user;
 } EvalOptions;
 

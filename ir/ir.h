@@ -53,15 +53,15 @@ typedef enum AttrType { ATTR_u32, ATTR_f32, ATTR_f64, ATTR_flag } AttrType;
 /* All attributes of all ops; a field is meaningful only for the ops that
  * declare it, and 0 elsewhere. */
 typedef struct Attrs {
-	uint32_t start, count;  /* slice */
-	uint32_t k;             /* top_k */
-	uint32_t rot;           /* rope */
-	float factor;           /* scale */
-	float eps;              /* rms_norm, l2_norm */
-	float scale;            /* attention */
-	double theta;           /* rope */
-	bool renormalise;       /* route */
-	bool tiled;             /* delta_rule */
+	uint32_t start, count; /* slice */
+	uint32_t k;            /* top_k */
+	uint32_t rot;          /* rope */
+	float factor;          /* scale */
+	float eps;             /* rms_norm, l2_norm */
+	float scale;           /* attention */
+	double theta;          /* rope */
+	bool renormalise;      /* route */
+	bool tiled;            /* delta_rule */
 } Attrs;
 
 /* One declared attribute: which op, what it is called, where it is kept. */
@@ -108,15 +108,15 @@ struct Node {
 
 /* Where a weight's rows come from: the pieces in order make the whole. */
 typedef struct WeightPiece {
-	const char *tensor;  /* name in the checkpoint */
-	uint32_t row, rows;  /* rows of its [.., K] matrix form taken; row 0 and
-	                      * rows 0: all of it */
+	const char *tensor; /* name in the checkpoint */
+	uint32_t row, rows; /* rows of its [.., K] matrix form taken; row 0 and
+			     * rows 0: all of it */
 } WeightPiece;
 
 typedef enum WeightMap {
-	MAP_NONE,    /* as stored */
-	MAP_ONE_PLUS,/* 1 + w, rounded once */
-	MAP_NEG_EXP  /* -exp(w) */
+	MAP_NONE,     /* as stored */
+	MAP_ONE_PLUS, /* 1 + w, rounded once */
+	MAP_NEG_EXP   /* -exp(w) */
 } WeightMap;
 
 /* What a weight leaf stands for. Its dtype is that of the pieces' tensors, or
@@ -136,12 +136,12 @@ typedef struct Graph {
 	uint32_t count, capacity;
 	Weight *weights;
 	uint32_t n_weights, cap_weights;
-	Node *result;     /* logits, f32 [R, vocab] */
-	const char *arch; /* architecture name */
+	Node *result;      /* logits, f32 [R, vocab] */
+	const char *arch;  /* architecture name */
 	const char *model; /* the model file that built it, or NULL; no part
 			    * of the text form */
-	uint32_t vocab;   /* columns of the result */
-	uint32_t ctx;     /* trained context */
+	uint32_t vocab;    /* columns of the result */
+	uint32_t ctx;      /* trained context */
 } Graph;
 
 /* ---- building ---- */

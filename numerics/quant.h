@@ -12,8 +12,8 @@
 
 /* 32 quantised activations, one block of DT_Q8A: x = s*q. */
 typedef struct Q8A {
-	float s;      /* scale */
-	float h;      /* s times the integer sum of q, rounded once */
+	float s;        /* scale */
+	float h;        /* s times the integer sum of q, rounded once */
 	int16_t sum[2]; /* integer sums of the halves of q */
 	int8_t q[32];   /* -127 .. 127 */
 } Q8A;

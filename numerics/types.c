@@ -3,7 +3,7 @@
 #include <string.h>
 
 const DTypeInfo dtypes[DT_COUNT] = {
-#define TYPE(NAME, name, gguf, block, bytes, kind) \
+#define TYPE(NAME, name, gguf, block, bytes, kind)                             \
 	{name, gguf, block, bytes, DK_##kind},
 #include "types.def"
 #undef TYPE

@@ -72,14 +72,14 @@ typedef struct Value {
 typedef struct Checkpoint Checkpoint;
 
 /* Opens path: a GGUF file, alone or any one of a split set (whose names end in
- * -00001-of-00003.gguf and so on), or a folder with config.json and model.safetensors
- * or the shards of model.safetensors.index.json. The files must not shrink
- * while c is open. On success *out is
- * the caller's, to be closed with ckpt_close. allow_header_only accepts a GGUF
- * file that ends exactly where its data section starts (data pointers are
- * then NULL); any other short file is an error. */
-ingot_status ckpt_open(const char *path, bool allow_header_only,
-    Checkpoint **out, Error *err);
+ * -00001-of-00003.gguf and so on), or a folder with config.json and
+ * model.safetensors or the shards of model.safetensors.index.json. The files
+ * must not shrink while c is open. On success *out is the caller's, to be
+ * closed with ckpt_close. allow_header_only accepts a GGUF file that ends
+ * exactly where its data section starts (data pointers are then NULL); any
+ * other short file is an error. */
+ingot_status ckpt_open(
+    const char *path, bool allow_header_only, Checkpoint **out, Error *err);
 void ckpt_close(Checkpoint *c);
 
 CkptKind ckpt_kind(const Checkpoint *c);
@@ -98,14 +98,14 @@ const Value *ckpt_config(const Checkpoint *c);
  * tokenizer.json, parsed on first use (by one thread at a time) and kept as
  * long as c; *out is NULL when the file is absent or c is a GGUF file. file is
  * a plain name. */
-ingot_status ckpt_json(Checkpoint *c, const char *file, const Value **out,
-    Error *err);
+ingot_status ckpt_json(
+    Checkpoint *c, const char *file, const Value **out, Error *err);
 
 /* The member of object o called key, or NULL (also when o is NULL or no
  * object). */
 const Value *value_get(const Value *o, const char *key);
-/* The string of v, or NULL when v is NULL, another kind, or holds a NUL. Not for the strings
- * in arrays of a GGUF file, which are not terminated. */
+/* The string of v, or NULL when v is NULL, another kind, or holds a NUL. Not
+ * for the strings in arrays of a GGUF file, which are not terminated. */
 const char *value_string(const Value *v);
 
 #endif

@@ -12,6 +12,7 @@ typedef struct ingot_error Error;
 #if defined(__GNUC__)
 __attribute__((format(printf, 3, 4)))
 #endif
-ingot_status fail(Error *e, ingot_status status, const char *fmt, ...);
+ingot_status
+fail(Error *e, ingot_status status, const char *fmt, ...);
 
 #endif

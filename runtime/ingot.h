@@ -77,18 +77,19 @@ typedef struct ingot_model_options {
 } ingot_model_options;
 
 typedef struct ingot_model_info {
-	uint32_t vocab;     /* columns of the logits */
-	uint32_t ctx;       /* longest context the model was trained for */
-	uint32_t max_chunk; /* most tokens one step can take */
+	uint32_t vocab;        /* columns of the logits */
+	uint32_t ctx;          /* longest context the model was trained for */
+	uint32_t max_chunk;    /* most tokens one step can take */
 	uint64_t weight_bytes; /* packed weights held by the model */
-	const char *device; /* name of the device, owned by the model */
+	const char *device;    /* name of the device, owned by the model */
 	int other_data; /* nonzero: the checkpoint has the layout that the plan
 			 * was made for, but not the same weights */
 } ingot_model_info;
 
 /* Binds the weights of checkpoint (a GGUF file or a Hugging Face folder),
- * which must be the one that the plan was compiled for: names, types and
- * shapes are compared. plan must outlive the model. */
+ * which must be the one that the plan was compiled for: the names, types and
+ * shapes of its tensors and its configuration are compared. plan must outlive
+ * the model. */
 INGOT_API ingot_status ingot_model_open(ingot_plan *plan,
     const char *checkpoint, const ingot_model_options *options,
     ingot_model **out, ingot_error *err);
@@ -100,11 +101,11 @@ INGOT_API ingot_model_info ingot_model_get_info(const ingot_model *model);
 typedef struct ingot_session_options {
 	size_t size;
 	uint32_t ctx;      /* tokens a sequence can hold; default: the smaller
-	                    * of the model's and 8192; more than the model was
-	                    * trained for is possible, up to 2^20 */
+			    * of the model's and 8192; more than the model was
+			    * trained for is possible, up to 2^20 */
 	uint32_t max_seqs; /* sequences that can exist at once; default 1 */
 	uint32_t max_rows; /* rows of logits one step can give; default
-	                    * max_seqs, at most max_chunk */
+			    * max_seqs, at most max_chunk */
 } ingot_session_options;
 
 INGOT_API ingot_status ingot_session_open(ingot_model *model,
@@ -143,8 +144,8 @@ typedef struct ingot_work {
  * A failed step (INGOT_NOT_FINITE names the region) leaves its sequences
  * undefined: remove them. INGOT_FULL: a sequence would exceed ctx, and nothing
  * was done. */
-INGOT_API ingot_status ingot_step(ingot_session *s, const ingot_work *work,
-    size_t n_work, ingot_error *err);
+INGOT_API ingot_status ingot_step(
+    ingot_session *s, const ingot_work *work, size_t n_work, ingot_error *err);
 
 /* Row of logits of the last step, f32 [vocab], in host memory, valid until
  * the next step; NULL when there is no such row. Rows of padding ids are as
@@ -153,13 +154,14 @@ INGOT_API const float *ingot_logits(ingot_session *s, uint32_t row);
 
 typedef struct ingot_sampling {
 	size_t size;
-	float temp;      /* 0: greedy */
-	uint32_t top_k;  /* 0: all */
-	float top_p;     /* 0 or 1: off */
-	float min_p;     /* 0: off */
+	float temp;     /* 0: greedy */
+	uint32_t top_k; /* 0: all */
+	float top_p;    /* 0 or 1: off */
+	float min_p;    /* 0: off */
 	uint64_t seed;
 	uint64_t position; /* counter of the draw: the length of the sequence */
-	const ingot_tokenizer *tokens; /* padding ids are skipped; may be NULL */
+	/* Its padding ids are skipped; may be NULL. */
+	const ingot_tokenizer *tokens;
 } ingot_sampling;
 
 /* Picks a token from a row of logits (docs/numerics.md, Sampling). Ties go to
@@ -174,7 +176,8 @@ INGOT_API ingot_status ingot_tokenizer_open(
     const char *checkpoint, ingot_tokenizer **out, ingot_error *err);
 INGOT_API void ingot_tokenizer_close(ingot_tokenizer *t);
 /* Encodes UTF-8. specials != 0: special tokens in the text become their ids.
- * Writes at most capacity ids and sets *count to the number there are. */
+ * Writes at most capacity ids and sets *count to the number there are; a first
+ * call with capacity 0 asks for it. It can exceed length. */
 INGOT_API ingot_status ingot_encode(const ingot_tokenizer *t, const char *text,
     size_t length, int specials, uint32_t *ids, size_t capacity, size_t *count,
     ingot_error *err);

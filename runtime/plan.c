@@ -91,6 +91,13 @@ check_table(Reader *r, const char *from, Error *err)
 	return INGOT_OK;
 }
 
+/* What messages call a section. */
+static const char *
+section_name(const PlanSection *s)
+{
+	return s->kind < SEC_COUNT ? section_names[s->kind] : "of unknown kind";
+}
+
 /* A section of no known kind: skipped when it may be. */
 static ingot_status
 unknown_section(
@@ -142,14 +149,16 @@ place_section(
 
 	if (s->offset != start || start > r->size || s->bytes > r->size - start)
 		return fail(err, INGOT_BAD_FILE,
-		    "%s: section %u of the plan is out of place", from, i);
+		    "%s: section %s of the plan is out of place", from,
+		    section_name(s));
 	if (!all_zero(r->bytes + *end, start - *end))
 		return fail(err, INGOT_BAD_FILE,
-		    "%s: the plan is damaged in front of section %u", from, i);
+		    "%s: the plan is damaged in front of section %s", from,
+		    section_name(s));
 	if (XXH64(r->bytes + start, (size_t)s->bytes, 0) != s->check)
 		return fail(err, INGOT_BAD_FILE,
-		    "%s: section %u of the plan is damaged (checksum)", from,
-		    i);
+		    "%s: section %s of the plan is damaged (checksum)", from,
+		    section_name(s));
 	*end = start + s->bytes;
 	return take_section(r, s, from, err);
 }

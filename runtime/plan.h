@@ -18,7 +18,7 @@ enum {
 	PLAN_ALIGN = 64,
 	PLAN_MAX_TARGETS = 64,
 	PLAN_MAX_BUFFERS = 1 << 14, /* of a target: bounds the overlap proof */
-	KV_PAGE = 64 /* keys in a page of the cache */
+	KV_PAGE = 64                /* keys in a page of the cache */
 };
 #define PLAN_MAGIC "INGOTPLN"
 
@@ -33,30 +33,30 @@ typedef struct PlanHeader {
 } PlanHeader;
 
 /* SECTION(NAME, element)  element: the struct it is an array of, or char */
-#define PLAN_SECTIONS(SECTION) \
-	SECTION(STRINGS, char) \
-	SECTION(META, PlanMeta) \
-	SECTION(TENSORS, PlanTensor) \
-	SECTION(WEIGHTS, PlanWeight) \
-	SECTION(PIECES, PlanPiece) \
-	SECTION(STATES, PlanState) \
-	SECTION(TABLES, PlanTable) \
-	SECTION(GRAPH, char) \
-	SECTION(TARGETS, PlanTarget) \
-	SECTION(PACKS, PlanPack) \
-	SECTION(BUFFERS, PlanBuffer) \
-	SECTION(KERNELS, PlanKernel) \
-	SECTION(LAUNCHES, PlanLaunch) \
-	SECTION(ARGS, PlanArg) \
-	SECTION(REGIONS, PlanRegion) \
-	SECTION(SOURCES, char) \
+#define PLAN_SECTIONS(SECTION)                                                 \
+	SECTION(STRINGS, char)                                                 \
+	SECTION(META, PlanMeta)                                                \
+	SECTION(TENSORS, PlanTensor)                                           \
+	SECTION(WEIGHTS, PlanWeight)                                           \
+	SECTION(PIECES, PlanPiece)                                             \
+	SECTION(STATES, PlanState)                                             \
+	SECTION(TABLES, PlanTable)                                             \
+	SECTION(GRAPH, char)                                                   \
+	SECTION(TARGETS, PlanTarget)                                           \
+	SECTION(PACKS, PlanPack)                                               \
+	SECTION(BUFFERS, PlanBuffer)                                           \
+	SECTION(KERNELS, PlanKernel)                                           \
+	SECTION(LAUNCHES, PlanLaunch)                                          \
+	SECTION(ARGS, PlanArg)                                                 \
+	SECTION(REGIONS, PlanRegion)                                           \
+	SECTION(SOURCES, char)                                                 \
 	SECTION(OBJECTS, char)
 
 typedef enum PlanSectionKind {
 #define SECTION(NAME, element) SEC_##NAME,
 	PLAN_SECTIONS(SECTION)
 #undef SECTION
-	SEC_COUNT
+	    SEC_COUNT
 } PlanSectionKind;
 
 /* The one flag: a reader that does not know the section refuses the plan. */
@@ -79,8 +79,8 @@ typedef struct PlanMeta {
 	uint32_t vocab;      /* columns of the logits */
 	uint32_t ctx;        /* trained context */
 	uint32_t max_chunk;  /* most rows of a step */
-	uint64_t layout; /* fingerprint_layout of the checkpoint */
-	uint64_t data;   /* fingerprint_data; 0 when only its header was there */
+	uint64_t layout;     /* fingerprint_layout of the checkpoint */
+	uint64_t data; /* fingerprint_data; 0 when only its header was there */
 } PlanMeta;
 
 /* A tensor of the checkpoint, as it must be found. dims slowest first, the
@@ -97,9 +97,10 @@ typedef struct PlanTensor {
 typedef struct PlanWeight {
 	uint32_t name; /* string */
 	uint32_t dtype;
-	uint32_t map; /* 0 as stored, 1 one plus, 2 minus exp; then dtype is f32 */
+	/* 0 as stored, 1 one plus, 2 minus exp; then dtype is f32 */
+	uint32_t map;
 	uint32_t n_dims;
-	uint64_t dim[4]; /* slowest first */
+	uint64_t dim[4];                /* slowest first */
 	uint32_t first_piece, n_pieces; /* at least one piece */
 } PlanWeight;
 
@@ -113,9 +114,9 @@ typedef struct PlanPiece {
 /* Memory that lives from step to step, zero at the start. */
 enum { STATE_SLOT, STATE_PAGED };
 typedef struct PlanState {
-	uint32_t name; /* string */
-	uint32_t kind; /* STATE_SLOT: bytes a sequence; STATE_PAGED: bytes a page */
-	uint64_t bytes;
+	uint32_t name;  /* string */
+	uint32_t kind;  /* STATE_SLOT or STATE_PAGED */
+	uint64_t bytes; /* of a sequence, of a page */
 } PlanState;
 
 /* A table made on the host at session open: RoPE, f32 [ctx, rot/2, 2]. */
@@ -127,8 +128,8 @@ typedef struct PlanTable {
 
 /* Code for one device kind. first_/n_ are ranges in the sections. */
 typedef struct PlanTarget {
-	uint32_t name; /* string: row of the target table */
-	uint32_t toolchain; /* string: compiler and version */
+	uint32_t name;                /* string: row of the target table */
+	uint32_t toolchain;           /* string: compiler and version */
 	uint32_t first_pack, n_packs; /* one for each weight, in their order */
 	uint32_t first_buffer, n_buffers;
 	uint32_t first_kernel, n_kernels;
@@ -170,8 +171,8 @@ typedef struct PlanBuffer {
 } PlanBuffer;
 
 typedef struct PlanKernel {
-	uint32_t name;   /* string: symbol in the object */
-	uint32_t family; /* string */
+	uint32_t name;                 /* string: symbol in the object */
+	uint32_t family;               /* string */
 	uint64_t source, source_bytes; /* its part of the target's source */
 } PlanKernel;
 
@@ -221,7 +222,7 @@ typedef struct PlanRegion {
  * The emitted prelude repeats this struct. */
 typedef struct StepArgs {
 	uint32_t tokens, rows, seqs; /* T, R, B */
-	uint32_t pages; /* pages in a row of IN_BLOCKS */
+	uint32_t pages;              /* pages in a row of IN_BLOCKS */
 	uint32_t *fault; /* set to 1 by a kernel that met a value not finite */
 } StepArgs;
 

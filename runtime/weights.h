@@ -15,9 +15,9 @@ typedef struct Weights {
 	void **data;
 	uint64_t *bytes;
 	uint32_t count;
-	uint64_t total; /* sum of bytes */
+	uint64_t total;  /* sum of bytes */
 	bool other_data; /* the plan was made from other weights */
-	void *memory;   /* what weights_free gives back; private */
+	void *memory;    /* what weights_free gives back; private */
 	uint64_t memory_bytes;
 } Weights;
 

@@ -49,12 +49,14 @@ read_all(const Input *in)
 		}                                                              \
 		return sum[0];                                                 \
 	}
+/* clang-format off */
 #define QUANT(T)                                                               \
 	T(Q4_K, q4_k)                                                          \
 	T(Q6_K, q6_k)                                                          \
 	T(Q8_0, q8_0) T(Q4_0, q4_0) T(Q4_1, q4_1) T(Q5_0, q5_0) T(Q5_1, q5_1)  \
 	    T(Q2_K, q2_k) T(Q3_K, q3_k) T(Q5_K, q5_k) T(IQ4_NL, iq4_nl)        \
 		T(IQ4_XS, iq4_xs)
+/* clang-format on */
 #define FLOAT(T) T(BF16, bf16) T(F16, f16) T(F32, f32)
 
 #define T(NAME, name) CASE(name, Q8A, 1) CASE(name, Q8A, 4)

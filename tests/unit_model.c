@@ -73,7 +73,15 @@ model_mistakes(void **state)
 	       "return take(x, input 'rows'), 9",
 		"append", "another reader"},
 	    {"local x = (", "model.lua:1: ", "unexpected symbol"},
-	    {"error({})", "raised a table", ""}};
+	    {"\nerror({})", "model.lua:2: ", "raised a table"},
+	    {"\ninput 'tokns'", "model.lua:2: ", "(did you mean 'tokens'?)"},
+	    {"require 'lib.blokcs'",
+		"model.lua:1: ", "(did you mean 'lib.blocks'?)"},
+	    {"require('lib.blocks').mpl()",
+		"model.lua:1: ", "no block 'mpl' (did you mean 'mlp'?)"},
+	    {"return checkpoint.confg",
+		"model.lua:1: ", "(did you mean 'config'?)"},
+	    {"setmetatable(_G, {})", "model.lua:1: ", "protected"}};
 	size_t i;
 
 	(void)state;
@@ -110,7 +118,25 @@ limits(void **state)
 	    X "while true do x = silu(x) end", "model.lua:2: ", "ops");
 	refused_model(
 	    "setmetatable({}, {__gc = print})", "model.lua:1: ", "finalizers");
-	refused_model("string.rep('x', 9)", "model.lua:1: ", "attempt");
+	refused_model("string.rep('x', 9)", "model.lua:1: ", "'rep'");
+	refused_model("math.random()", "model.lua:1: ", "'random'");
+	refused_model(
+	    "setmetatable({}, {__len = print})", "model.lua:1: ", "__len");
+	refused_model(
+	    "local s = ''\nfor i = 1, 1e9 do s = s .. 'x' end", "MiB", "");
+}
+
+/* The same input gives the same graph: no loop follows a hash. */
+static void
+order(void **state)
+{
+	(void)state;
+	refused_model("local s = ''\n"
+		      "for k in pairs {zeta = 1, [9] = 1, beta = 1, 1, 1, "
+		      "alpha = 1, [true] = 1, gamma = 1, [-1] = 1} do\n"
+		      "s = s .. ' ' .. tostring(k) end error(s)",
+	    "model.lua:3: ", " -1 1 2 9 alpha beta gamma zeta true");
+	refused_model("pairs {[{}] = 1}", "model.lua:1: ", "no order");
 }
 
 static void
@@ -174,6 +200,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(model_mistakes),
 	    cmocka_unit_test(limits),
+	    cmocka_unit_test(order),
 	    cmocka_unit_test(libraries),
 	    cmocka_unit_test(suggestions),
 	};

@@ -160,6 +160,10 @@ test_abandon(void **state)
 	assert_false(npy_create(&f, path, 1, 1, why) && npy_commit(&f, why));
 	assert_non_null(strstr(why, path)); /* a folder is in the way */
 	snprintf(temporary, sizeof temporary, "%s/x", path);
+	assert_int_equal(symlink("nothing", temporary), 0);
+	assert_false(npy_create(&f, temporary, 1, 1, why));
+	assert_non_null(strstr(why, "/x: it is a link"));
+	assert_int_equal(unlink(temporary), 0); /* still there */
 	assert_true(npy_create(&f, temporary, 1, 1, why));
 	npy_abandon(&f);
 	npy_abandon(&f);

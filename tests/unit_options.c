@@ -140,6 +140,10 @@ test_words_that_look_odd(void **state)
 	assert_string_equal(o.prompt, "--chat");
 	assert_false(o.chat);
 	options_free(&o);
+	o = accept(CMD_RUN, "m -n=3 -p="); /* as --name=value */
+	assert_int_equal(o.count, 3);
+	assert_string_equal(o.prompt, "");
+	options_free(&o);
 	o = accept(CMD_RUN, "--help"); /* operands may be missing then */
 	assert_true(o.help);
 	options_free(&o);

@@ -42,6 +42,7 @@ typedef void RowFn(const void *packed, uint64_t row, int k, float *out);
 	{                                                                      \
 		ig_tile_##name(w, x, nt, k, out);                              \
 	}
+/* clang-format off */
 #define QUANT_TYPES(T)                                                         \
 	T(Q4_0, q4_0)                                                          \
 	T(Q4_1, q4_1)                                                          \
@@ -49,6 +50,7 @@ typedef void RowFn(const void *packed, uint64_t row, int k, float *out);
 	T(Q5_1, q5_1)                                                          \
 	T(Q8_0, q8_0) T(Q2_K, q2_k) T(Q3_K, q3_k) T(Q4_K, q4_k) T(Q5_K, q5_k)  \
 	    T(Q6_K, q6_k) T(IQ4_NL, iq4_nl) T(IQ4_XS, iq4_xs)
+/* clang-format on */
 #define FLOAT_TYPES(T) T(F32, f32) T(F16, f16) T(BF16, bf16)
 
 #define T(NAME, name) EACH_NT(TILE, name, PreludeQ8A)
@@ -468,20 +470,15 @@ test_sums(void **unused)
 static void
 test_bf16(void **unused)
 {
-	uint16_t h[8], back[8];
-	float x[8];
+	uint16_t h[8];
 
 	(void)unused;
 	for (int n = 0; n < 2000; n++) {
-		for (int i = 0; i < 8; i++) {
-			x[i] = any_float();
+		for (int i = 0; i < 8; i++)
 			h[i] = (uint16_t)any();
-		}
-		ig_store_bf16x8(back, ig_load_f32x8(x));
 		for (int i = 0; i < 8; i++) {
 			f32x8 v = ig_load_bf16x8(h);
 
-			assert_int_equal(back[i], ig_to_bf16(x[i]));
 			assert_bits(v[i], ig_from_bf16(h[i]));
 		}
 	}

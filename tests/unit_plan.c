@@ -145,6 +145,32 @@ test_bit_flips(void **state)
 	free(bytes);
 }
 
+/* Damage to a section is told under the section's name. */
+static void
+test_section_names(void **state)
+{
+	static const char *const names[] = {
+#define SECTION(NAME, element) "section " #NAME " of the plan is damaged",
+	    PLAN_SECTIONS(SECTION)
+#undef SECTION
+	};
+	size_t n;
+	unsigned char *bytes = make(&n);
+	PlanHeader h;
+	PlanSection s;
+
+	(void)state;
+	memcpy(&h, bytes, sizeof h);
+	assert_true(h.n_sections > 8);
+	for (uint32_t i = 0; i < h.n_sections; i++) {
+		memcpy(&s, bytes + sizeof h + i * sizeof s, sizeof s);
+		bytes[s.offset] ^= 1;
+		assert_refused(bytes, n, names[s.kind]);
+		bytes[s.offset] ^= 1;
+	}
+	free(bytes);
+}
+
 static void
 test_lengths(void **state)
 {
@@ -485,6 +511,11 @@ test_file(void **state)
 	assert_true(walk(p) > 0);
 	ingot_plan_close(p);
 	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("nothing", path), 0);
+	assert_false(pw_write(pw, path, why));
+	assert_non_null(strstr(why, "/x.plan: it is a link"));
+	assert_int_equal(count_files(folder), 1);
+	assert_int_equal(unlink(path), 0);
 
 	snprintf(path, sizeof path, "%s/no/x.plan", folder);
 	assert_false(pw_write(pw, path, why));
@@ -506,6 +537,7 @@ main(void)
 	    cmocka_unit_test(test_deterministic),
 	    cmocka_unit_test(test_strings),
 	    cmocka_unit_test(test_bit_flips),
+	    cmocka_unit_test(test_section_names),
 	    cmocka_unit_test(test_lengths),
 	    cmocka_unit_test(test_signed_damage),
 	    cmocka_unit_test(test_versions),

@@ -106,4 +106,4 @@ function blocks.add_shared_mlp(c, l, x, others)
 	return fma(sigmoid(linear(x, l.shared_router)), s, others)
 end
 
-return blocks
+return strict(blocks, "block")

@@ -344,4 +344,4 @@ function config.read(family)
 	return strict(c, "field of the configuration")
 end
 
-return config
+return strict(config, "function of lib.config")

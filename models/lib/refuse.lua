@@ -6,14 +6,21 @@ local refuse = {}
 local gguf = checkpoint.kind == "gguf"
 local empty = {} -- stands for a list or an object of nothing
 
+local function is_empty(list)
+	for _ in pairs(list) do
+		return false
+	end
+	return true
+end
+
 -- Text of a value, for a sentence.
 local function show(v, depth)
 	if type(v) == "string" then
 		return '"' .. v:sub(1, 60) .. '"'
 	elseif type(v) ~= "table" then
 		return tostring(v)
-	elseif next(v) == nil or depth == 2 then
-		return next(v) == nil and "empty" or "{...}"
+	elseif is_empty(v) or depth == 2 then
+		return is_empty(v) and "empty" or "{...}"
 	end
 	local parts = {}
 	for key, item in pairs(v) do
@@ -86,7 +93,7 @@ local in_gguf = {
 local function accepted(v, row)
 	if v == nil then
 		return true
-	elseif type(v) == "table" and next(v) == nil then
+	elseif type(v) == "table" and is_empty(v) then
 		v = empty
 	end
 	for i = 2, #row do
@@ -169,4 +176,4 @@ function refuse.gguf(keys, arch)
 	end
 end
 
-return refuse
+return strict(refuse, "function of lib.refuse")

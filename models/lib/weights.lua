@@ -42,8 +42,9 @@ end
 local function find(c, prefix, spellings, dims)
 	local first
 	for spelling in spellings:gmatch "[^|]+" do
-		local name, start, height = spelling:match "^(.-)%[(.-):(.-)%]$"
-		name = prefix .. (name or spelling)
+		local words = spelling:gmatch "[^][:]+"
+		local name, start, height = words(), words(), words()
+		name = prefix .. name
 		local pieces = name
 		if start then
 			pieces = of_rows(name, size(c, start), size(c, height),
@@ -105,4 +106,4 @@ function weights.open(c)
 	return w
 end
 
-return weights
+return strict(weights, "function of lib.weights")

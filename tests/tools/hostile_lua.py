@@ -3,7 +3,7 @@ that refuses them. Files that a source may try to reach lie beside it."""
 
 LUA = [
 	# never ending
-	("loop", "while true do end", ["million steps"]),
+	("loop", "while true do end", ["m.lua:1", "million steps"]),
 	("goto", "::a:: goto a", ["million steps"]),
 	("goto-maze", """
 local i = 0
@@ -24,9 +24,9 @@ local x = t[1]""", ["m.lua"]),
 	("index-chain", """
 local t = {}
 for i = 1, 3000 do t = setmetatable({}, {__index = t}) end
-local x = t.y""", ["m.lua"]),
+local x = t.y""", ["m.lua:4", "chain too long"]),
 	("index-self", "local t = {} t.__index = t setmetatable(t, t)"
-	 " local x = t.y", ["m.lua"]),
+	 " local x = t.y", ["m.lua:1", "chain too long"]),
 	("newindex-loop", """
 local t = setmetatable({}, {__newindex = function(t, k, v) t[k] = v end})
 t.x = 1""", ["m.lua"]),
@@ -57,6 +57,66 @@ local m = {}
 setmetatable({}, m)
 m.__gc = function() while true do end end
 return 1""", ["m.lua"]),
+	("len", "setmetatable({}, {__len = function() return 1 << 60 end})",
+	 ["m.lua:1", "__len"]),
+	("len-late", """
+local m = {}
+local t = setmetatable({}, m)
+m.__len = function() return 1 << 60 end
+table.insert(t, 1)
+error("length " .. #t)""", ["length 1"]),
+	("call", "setmetatable({}, {__call = print})", ["m.lua:1", "__call"]),
+	("call-late", """
+local m = {}
+local t = setmetatable({}, m)
+m.__call = t
+t()""", ["m.lua:5", "attempt to call"]),
+	("pattern-backtracks", """
+local s = ""
+for i = 1, 12 do s = s .. ("x") .. s end
+local x = s:find(".-.-.-.-y")""", ["m.lua:4", "million steps"]),
+	("insert-loop", """
+local t = {}
+for i = 1, 1000000 do t[i] = 0 end
+while true do table.insert(t, 1, 0) end""",
+	 ["m.lua:4", "million steps"]),
+	("concat-loop", """
+local t = {}
+for i = 1, 1000000 do t[i] = "" end
+while true do table.concat(t) end""", ["m.lua:4", "million steps"]),
+	("unpack-loop", "while true do local x = table.unpack({}, 1, 900000)"
+	 " end", ["m.lua:1", "million steps"]),
+	("select-loop", """
+local function f(...) while true do local n = select("#", ...) end end
+f(table.unpack({}, 1, 900000))""", ["m.lua:2", "arguments"]),
+	("append-loop", "local s = '' for i = 1, 1e9 do s = s .. 'x' end",
+	 ["m.lua", "MiB"]),
+	("random", "math.random()", ["m.lua:1", "'random'"]),
+	("randomseed", "math.randomseed(1)", ["m.lua:1", "'randomseed'"]),
+	("next", "next({})", ["m.lua:1", "'next'"]),
+	("pairs-order", """
+local text = ""
+for k, v in pairs {zeta = 1, [3] = 1, beta = 1, 1, 2, [2.5] = 1, alpha = 1,
+	[-1] = 1, [true] = 1, gamma = 1, [false] = 1} do
+	text = text .. " " .. tostring(k)
+end
+error(text)""", [" -1 1 2 2.5 3 alpha beta gamma zeta false true"]),
+	("pairs-keys", "pairs {[{}] = 1}", ["m.lua:1", "no order"]),
+	("pairs-deletes", """
+local t, n = {a = 1, b = 2, c = 3}, 0
+for k in pairs(t) do t.b = nil n = n + 1 end
+error("visited " .. n)""", ["visited 2"]),
+	("address", "error(tostring({}))", ["m.lua:1", "address"]),
+	("address-format", 'error(("%s"):format(print))',
+	 ["m.lua:1", "address"]),
+	("library-misspelt", 'require "lib.blokcs"',
+	 ["m.lua:1", "did you mean 'lib.blocks'"]),
+	("block-misspelt", 'require("lib.blocks").mpl()',
+	 ["m.lua:1", "did you mean 'mlp'"]),
+	("checkpoint-misspelt", "return checkpoint.confg",
+	 ["m.lua:1", "did you mean 'config'"]),
+	("input-misspelt", 'input "tokns"',
+	 ["m.lua:1", "did you mean 'tokens'"]),
 	("error-in-close", """
 do local x <close> = setmetatable({}, {__close = function() error "e2" end})
 error "e1" end""", ["m.lua"]),
@@ -68,7 +128,8 @@ local t, s = {}, "x"
 for i = 1, 20 do s = s .. s end
 for i = 1, 1000 do t[i] = s end
 s = table.concat(t)""", ["MiB"]),
-	("format-width", 'string.format("%999999999d", 1)', ["m.lua"]),
+	("format-width", 'string.format("%999999999d", 1)',
+	 ["m.lua:1", "invalid conversion"]),
 	("format-bomb", """
 local s, f = "x", ""
 for i = 1, 20 do s = s .. s end
@@ -76,14 +137,16 @@ for i = 1, 400 do f = f .. "%s" end
 local a = {}
 for i = 1, 400 do a[i] = s end
 s = f:format(table.unpack(a))""", ["MiB"]),
-	("format-missing", 'string.format("%s")', ["m.lua"]),
+	("format-missing", 'string.format("%s")',
+	 ["m.lua:1", "no value"]),
 	("format-pointer", 'error(string.format("%p", {}) .. "\\n\\27[2J", 0)',
-	 ["?"]),
-	("rep", '("x"):rep(1 << 40)', ["m.lua"]),
-	("unpack", "table.unpack({}, 1, 1 << 30)", ["m.lua"]),
+	 ["m.lua:1", "address"]),
+	("rep", '("x"):rep(1 << 40)', ["m.lua:1", "'rep'"]),
+	("unpack", "table.unpack({}, 1, 1 << 30)",
+	 ["m.lua:1", "million steps"]),
 	("unpack-many", "local t = {table.unpack({}, 1, 900000)}"
-	 " while true do end", ["m"]),
-	("select", "select(-1)", ["m.lua"]),
+	 " while true do end", ["m.lua:1", "million steps"]),
+	("select", "select(-1)", ["m.lua:1", "out of range"]),
 	("gsub-bomb", """
 local s = "x"
 for i = 1, 12 do s = s:gsub(".", s) end""", ["m"]),
@@ -94,7 +157,7 @@ local f = function() end
 while true do local g = f f = function() return g end end""", ["MiB"]),
 	("nodes", """
 local x = input "tokens"
-while true do x = reshape(x, {T}) end""", ["m.lua"]),
+while true do x = reshape(x, {T}) end""", ["m.lua:3", "ops"]),
 	("states", """
 for i = 1, 1 << 40 do state("s" .. i, "f32", {B, 1}) end""", ["m"]),
 	("ignore-many", 'for i = 1, 1 << 40 do ignore("tok" .. i) end',
@@ -139,8 +202,8 @@ tostring(t)""", ["overflow"]),
 	("parser-concat", "return " + "..".join(["'x'"] * 5000), ["m.lua"]),
 	("require-self", 'require "m"', ["being loaded"]),
 	# errors
-	("error-table", "error {}", ["raised a table"]),
-	("error-nil", "error(nil)", ["m.lua"]),
+	("error-table", "error {}", ["m.lua:1", "raised a table"]),
+	("error-nil", "error(nil)", ["m.lua:1", "raised a nil"]),
 	("error-true", "error(true)", ["raised a boolean"]),
 	("error-number", "error(7, 0)", ["raised a number"]),
 	("error-function", "error(print)", ["raised a function"]),
@@ -183,22 +246,29 @@ error(setmetatable({}, {__tostring = function() return "x\\ny" end}))""",
 	("dofile", 'dofile("/etc/passwd")', ["'dofile'"]),
 	("collectgarbage", 'collectgarbage "stop"', ["'collectgarbage'"]),
 	("xpcall", "xpcall(error, print)", ["'xpcall'"]),
-	("dump", "string.dump(print)", ["m.lua"]),
+	("dump", "string.dump(print)", ["m.lua:1", "'dump'"]),
 	("rawset-global", 'rawset(_G, "x", 1) error(x)', ["m.lua", "number"]),
-	("globals-metatable", "setmetatable(_G, {})", ["m.lua"]),
+	("globals-metatable", "setmetatable(_G, {})",
+	 ["m.lua:1", "protected"]),
+	("globals-getmetatable", "getmetatable(_G).__index = print",
+	 ["m.lua:1", "boolean"]),
+	("strict-metatable", 'setmetatable(strict({}, "x"), {})',
+	 ["m.lua:1", "protected"]),
+	("strict-globals", 'strict(_G, "x")', ["m.lua:1", "already"]),
 	("string-metatable", """
 getmetatable("").__index = function() while true do end end
-local x = ("x").y""", ["m"]),
-	("string-gc", 'getmetatable("").__gc = 1 return 1', ["m.lua"]),
+local x = ("x").y""", ["m.lua:2", "boolean"]),
+	("string-gc", 'getmetatable("").__gc = 1 return 1',
+	 ["m.lua:1", "boolean"]),
 	("value-metatable", 'getmetatable(input "tokens").__gc = 1',
-	 ["m.lua"]),
+	 ["m.lua:1", "boolean"]),
 	("value-index", 'rawget(input "tokens", 1)', ["m.lua"]),
 	("tostring-of-value", """
 local s = tostring
 _G.tostring = nil
 return 1""", ["m.lua"]),
 	# graphs
-	("returns-nothing", "return", ["m.lua", "logits"]),
+	("returns-nothing", "return", ["m.lua", "returns", "logits"]),
 	("returns-number", "return 1, 2", ["m.lua", "logits"]),
 	("returns-input", 'return input "tokens", 4096', ["m.lua", "logits"]),
 	("input-unknown", 'input "tokenz"', ["tokenz"]),
