@@ -37,7 +37,8 @@ build_graph(Arena *a, Checkpoint *c, const CompileOptions *o, Diag *d)
 	FrontOptions front = {.model = o->model,
 	    .kv = o->kv,
 	    .ignored = o->ignored,
-	    .user = o->user};
+	    .user = o->user,
+	    .stop = o->stop};
 	Graph *g = frontend_build(a, c, &front, d);
 
 	check(g, "the front end", d);

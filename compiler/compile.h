@@ -21,6 +21,7 @@ typedef struct CompileOptions {
 	 * be looked at, but not run. op lives during the call, why longer. */
 	void (*missing)(void *user, const Node *op, const char *why);
 	void *user;
+	bool (*stop)(void); /* see FrontOptions */
 } CompileOptions;
 
 /* The defaults of the command line. */

@@ -158,8 +158,9 @@ complaint(lua_State *L, const Front *f, int status)
 
 	if (status == LUA_ERRMEM)
 		return arena_printf(f->arena,
-		    "%s: the model holds more than %d MiB in Lua", f->model,
-		    MAX_MEMORY / (1024 * 1024));
+		    "%s: the model holds more than %d MiB in Lua, or has made "
+		    "more than %d GiB in all",
+		    f->model, MAX_MEMORY >> 20, (int)(MAX_ALLOCATED >> 30));
 	if (text == NULL || *text == '\0')
 		return arena_printf(f->arena, "%s: raised %s %s", f->model,
 		    text != NULL ? "an empty" : "a", luaL_typename(L, -1));

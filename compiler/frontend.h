@@ -16,6 +16,9 @@ typedef struct FrontOptions {
 	 * NULL. */
 	void (*ignored)(void *user, const char *tensor);
 	void *user;
+	/* Asked now and then while the model runs; true ends it as a mistake.
+	 * May be NULL. */
+	bool (*stop)(void);
 } FrontOptions;
 
 /* The graph of c, in arena a, verified, no pass run on it yet. Mistakes in

@@ -78,6 +78,7 @@ int
 compile_options(const Options *o, CompileOptions *out)
 {
 	*out = compile_defaults();
+	out->stop = interrupted;
 	if (o->verbose)
 		out->ignored = note_ignored;
 	out->model = o->model;

@@ -280,12 +280,22 @@ check_call(lua_State *L, lua_Debug *ar, Cost cost)
 }
 
 static void
+check_stop(lua_State *L)
+{
+	const FrontOptions *o = front_of(L)->options;
+
+	if (o->stop && o->stop())
+		front_error(L, LEVEL_CALLER, "interrupted");
+}
+
+static void
 hook(lua_State *L, lua_Debug *ar)
 {
 	int top = lua_gettop(L);
 	Cost cost;
 
 	if (ar->event == LUA_HOOKCOUNT) {
+		check_stop(L);
 		charge(L, STEP_CHUNK);
 		return;
 	}

@@ -378,7 +378,10 @@ count_ignored(void *user, const char *tensor)
 static inline void
 build(Built *b, const char *path, const char *model, DType kv)
 {
-	FrontOptions o = {model, kv, count_ignored, &b->ignored};
+	FrontOptions o = {.model = model,
+	    .kv = kv,
+	    .ignored = count_ignored,
+	    .user = &b->ignored};
 	Error e = {0};
 
 	*b = (Built){.arena = arena_new()};

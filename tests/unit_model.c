@@ -194,12 +194,39 @@ suggestions(void **state)
 	assert_string_equal(suggest_text(&s, text), "");
 }
 
+static bool
+stop_now(void)
+{
+	return true;
+}
+
+/* Whoever asked for the model may end it while it runs. */
+static void
+stops(void **state)
+{
+	FrontOptions o = {
+	    .model = path_of("model.lua"), .kv = DT_BF16, .stop = stop_now};
+	Arena *a = arena_new();
+	Diag d = {0};
+	Checkpoint *c;
+
+	(void)state;
+	write_text("model.lua", "for i = 1, 1e18 do end");
+	assert_int_equal(ckpt_open(FIXTURE("qwen3"), true, &c, NULL), 0);
+	if (setjmp(d.jump) == 0)
+		frontend_build(a, c, &o, &d);
+	assert_non_null(strstr(d.text, "model.lua:1: interrupted"));
+	ckpt_close(c);
+	arena_free(a);
+}
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(model_mistakes),
 	    cmocka_unit_test(limits),
+	    cmocka_unit_test(stops),
 	    cmocka_unit_test(order),
 	    cmocka_unit_test(libraries),
 	    cmocka_unit_test(suggestions),
