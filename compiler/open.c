@@ -156,7 +156,11 @@ recognise(const char *path, bool *plan)
 	}
 	if (*plan || memcmp(magic, "GGUF", 4) == 0)
 		return EXIT_DONE;
-	return user_error("%.300s is neither a plan nor a checkpoint", path);
+	return user_error("%.300s is neither a plan nor a checkpoint: it is %s",
+	    path,
+	    S_ISREG(st.st_mode) && st.st_size == 0
+		? "empty"
+		: "not a GGUF file, nor a folder");
 }
 
 static bool
