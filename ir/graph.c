@@ -294,7 +294,7 @@ node_redirect(Node *n)
 }
 
 void
-count_uses(Graph *g)
+count_uses(const Graph *g)
 {
 	uint32_t i;
 	int j;

@@ -191,7 +191,7 @@ void dce(Graph *g);
 void legalise(Graph *g);
 
 /* Marks uses: node->mark = number of readers, the result counting as one. */
-void count_uses(Graph *g);
+void count_uses(const Graph *g);
 
 /* ---- text ---- */
 

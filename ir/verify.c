@@ -128,11 +128,7 @@ states(const Graph *g)
 	uint32_t i;
 	int j;
 
-	for (i = 0; i < g->count; i++)
-		g->nodes[i]->mark = 0;
-	for (i = 0; i < g->count; i++)
-		for (j = 0; j < ops[g->nodes[i]->op].inputs; j++)
-			g->nodes[i]->in[j]->mark++;
+	count_uses(g);
 	for (i = 0; i < g->count; i++) {
 		const Node *n = g->nodes[i];
 
